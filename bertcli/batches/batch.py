@@ -23,7 +23,7 @@ class Batch:
         targets_M: int64, the original tokens.
         draws_M: float64 in [0, 1), from which a generator draws the words at these places; None: no generator
             draws.
-        labels_B: int64, the labels of `batches.pair_rules`; None for rows of one text.
+        labels_B: int64, the labels of `registry.PairRule`; None for rows of one text.
     """
 
     ids_BT: Tensor

@@ -1,14 +1,19 @@
-"""The number of rows in a step, and the micro-batches of it that a process computes."""
+"""The numbers of rows and steps of a run, and the micro-batches of a step that a process computes."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bertcli.config.section import ends, value_at
+from bertcli.config.schema import DEFAULT_STEPS, DataConfig, PretrainConfig
+from bertcli.config.section import AUTO, ends, value_at
+from bertcli.objectives.registry import OBJECTIVES
+from bertcli.tokenizer.frame import Frame
 
 T = TypeVar("T")
 
@@ -71,3 +76,33 @@ class BatchSizes:
         """Number of rows in all steps before `step`."""
         ramp_steps = len(self._before) - 1
         return int(self._before[min(step, ramp_steps)]) + max(0, step - ramp_steps) * self._end
+
+
+def tokens_until(config: DataConfig, frame: Frame, sizes: BatchSizes, step: int) -> int:
+    """The most tokens of text in all rows of the steps before `step`."""
+    cost = frame.cost(OBJECTIVES[config.objective].pairs.is_pair)
+    rows, short = sizes.before(step), sizes.before(min(step, config.short_steps))
+    return short * (config.short_length - cost) + (rows - short) * (config.max_length - cost)
+
+
+def num_steps(config: PretrainConfig, frame: Frame, num_tokens: float) -> int:
+    """The number of steps; an epoch is the number of full rows that hold the corpus's tokens once."""
+    data, training = config.data, config.training
+    if training.epochs is None:
+        return training.steps or DEFAULT_STEPS
+    tokens = training.epochs * num_tokens
+    fewest = tokens_until(data, frame, BatchSizes(min(ends(training.batch_size)), 1), step=1)
+    numbers = range(math.ceil(tokens / max(1, fewest)) + 1)
+
+    def read(steps: int, ramp: int) -> int:
+        return tokens_until(data, frame, BatchSizes(training.batch_size, ramp), step=steps)
+
+    steps = bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, ramp=steps))
+    if training.ramp_steps in (AUTO, steps):
+        return steps
+    return bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, training.ramp_steps))
+
+
+def ramp_steps(config: PretrainConfig, steps: int) -> int:
+    """The value of `training.ramp_steps` in a run of `steps` steps."""
+    return steps if config.training.ramp_steps == AUTO else config.training.ramp_steps

@@ -18,14 +18,14 @@ from torch.utils.data import DataLoader, Dataset
 
 from bertcli.batches.batch import Batch
 from bertcli.batches.masking import MaskRule, mask_rows
-from bertcli.batches.pair_rules import PAIR_RULES, num_steps, ramp_steps, tokens_until
 from bertcli.batches.pairs import draw_sizes
-from bertcli.batches.share import BatchSizes, MicroBatch, Share
+from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
 from bertcli.batches.slots import I64, Slots, Spans, draw_slots
 from bertcli.config.schema import DataConfig, PretrainConfig
 from bertcli.config.section import ends, value_at
 from bertcli.corpus.manifest import REBUILD
 from bertcli.corpus.token_store import OpenStore, TokenStore
+from bertcli.objectives.registry import OBJECTIVES, PairRule
 from bertcli.system.errors import UserError
 from bertcli.system.signals import leave_to_parent
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -52,13 +52,14 @@ class BatchStream:
         Raises:
             UserError: the store cannot give the rows that the objective needs.
         """
-        self.pairs = PAIR_RULES[config.objective]
+        self.objective = OBJECTIVES[config.objective]
+        self.pairs = self.objective.pairs
         if store.num_tokens == 0:
             raise UserError(
                 "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
             )
-        if problem := self.pairs.problem(store):
-            raise UserError(f"sentence pairs (objective: mlm+{self.pairs.term}) {problem}")
+        if problem := pair_problem(self.pairs, store):
+            raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed = store, config, seed
         self.sizes, self._ramp_steps = BatchSizes(batch_size, ramp_steps), ramp_steps
         self._tokenizer = tokenizer
@@ -77,7 +78,7 @@ class BatchStream:
         return self._text_tokens(self.config.max_length)
 
     def tokens_until(self, step: int) -> int:
-        """The value of `pair_rules.tokens_until` for this stream."""
+        """The value of `share.tokens_until` for this stream."""
         return tokens_until(self.config, self._tokenizer.frame, self.sizes, step=step)
 
     def _text_tokens(self, length: int) -> int:
@@ -145,7 +146,7 @@ class BatchStream:
             columns_M=torch.from_numpy(masked.columns_M),
             targets_M=torch.from_numpy(masked.targets_M),
             labels_B=torch.from_numpy(slots.labels) if is_pair else None,
-            draws_M=torch.from_numpy(masked.draws_M) if self.config.objective == "rtd" else None,
+            draws_M=torch.from_numpy(masked.draws_M) if self.objective.generates else None,
         )
 
     def spans(self, slots: Slots, step: int) -> Spans:
@@ -176,6 +177,23 @@ class BatchStream:
             pin_memory=torch.cuda.is_available(),
         )
         return _received(loader)
+
+
+def pair_problem(rule: PairRule, store: TokenStore) -> str | None:
+    """The reason why the store cannot give such rows, and what to do; None if it can."""
+    if not rule.is_pair:
+        return None
+    if rule.true_share < 1.0 and store.num_sources < 2:
+        return (
+            "need at least two documents, and one is left to draw from: set corpus.document (what ends a "
+            "document: blank-line or file), add files, or set data.objective: mlm"
+        )
+    if store.num_pairs == 0:
+        return (
+            "need documents of two sentences or more, and every document of the corpus is one sentence: "
+            "check corpus.format, corpus.document and corpus.language, or set data.objective: mlm"
+        )
+    return None
 
 
 def training_stream(config: PretrainConfig, store: OpenStore) -> BatchStream:

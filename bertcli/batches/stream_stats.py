@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from bertcli.batches.batch import Batch
-from bertcli.batches.pair_rules import NEXT_SENTENCE
 from bertcli.batches.share import MicroBatch
 from bertcli.batches.slots import I64, NOT_NEXT
 from bertcli.batches.stream import BatchStream
 from bertcli.corpus.token_store import TokenStore
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.system.terminal import visible
 from bertcli.tokenizer.tokenizer import Tokenizer
 

@@ -34,7 +34,8 @@ from bertcli.config.section import (
     refuse_other_kind,
 )
 from bertcli.config.shared import DistillationConfig, LoopConfig
-from bertcli.families.family import Objective, TokenizerKind
+from bertcli.families.family import TokenizerKind
+from bertcli.objectives.registry import ObjectiveName
 
 
 class CorpusConfig(Section):
@@ -134,7 +135,7 @@ Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 class DataConfig(Section):
     """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
 
-    objective: Decided[Objective, Field()] = AUTO
+    objective: Decided[ObjectiveName, Field()] = AUTO
     """What the model learns. mlm: masked words; mlm+nsp: also whether text B follows text A; mlm+sop: also
     whether A and B are swapped; rtd: which words a generator replaced. auto: mlm+nsp for bert, mlm+sop for
     albert, rtd for electra and deberta-v3, else mlm."""

@@ -15,6 +15,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.objectives.registry import MLM, MLM_SOP
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
 
@@ -74,7 +75,7 @@ ALBERT = Family(
         "mlm_head.norm": "predictions.LayerNorm",
         "pair_head.dense": "sop_classifier.classifier",
     },
-    pair_term="sop",
+    objectives=(MLM, MLM_SOP),
     prefix="albert.",
     tied_decoder="predictions.decoder.weight",
     old_spellings=((r"^predictions\.decoder\.bias$", "predictions.bias"),),
@@ -85,4 +86,4 @@ ALBERT = Family(
     ),
     classes=class_names("Albert", pretraining=True),
 )
-NEW_ALBERT = Fresh(ALBERT, tokenizer="unigram", lowercase=True, objective="mlm+sop")
+NEW_ALBERT = Fresh(ALBERT, tokenizer="unigram", lowercase=True)

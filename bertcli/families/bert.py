@@ -13,6 +13,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.objectives.registry import MLM, MLM_NSP
 
 BERT = Family(
     model_type="bert",
@@ -33,7 +34,7 @@ BERT = Family(
         "mlm_head.norm": "cls.predictions.transform.LayerNorm",
         "pair_head.dense": "cls.seq_relationship",
     },
-    pair_term="nsp",
+    objectives=(MLM, MLM_NSP),
     prefix="bert.",
     tied_decoder="cls.predictions.decoder.weight",
     old_spellings=(
@@ -55,4 +56,4 @@ BERT = Family(
         (r"\.(beta|output_bias)$", ".bias"),
     ),
 )
-NEW_BERT = Fresh(BERT, tokenizer="wordpiece", lowercase=True, objective="mlm+nsp")
+NEW_BERT = Fresh(BERT, tokenizer="wordpiece", lowercase=True)

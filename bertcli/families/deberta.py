@@ -23,6 +23,7 @@ from bertcli.families.family import (
     task_heads,
 )
 from bertcli.families.relative import Convolution, Relative
+from bertcli.objectives.registry import MLM, RTD
 
 _ATTENTION = "body.encoder.layers.{}.attention."
 _SELF = "deberta.encoder.layer.{}.attention.self."
@@ -162,6 +163,7 @@ DEBERTA_V2 = Family(
         (r"^cls\.predictions\.transform\.", "lm_predictions.lm_head."),
         (r"^cls\.predictions\.(decoder\.)?bias$", "lm_predictions.lm_head.bias"),
     ),
+    objectives=(MLM, RTD),
     heads=task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
@@ -173,6 +175,7 @@ DEBERTA = replace(
     DEBERTA_V2,
     model_type="deberta",
     name="DeBERTa",
+    objectives=(MLM,),
     derive=_derive_1,
     keys=lambda architecture: _without_later(_keys(architecture)),
     fixed={**DEBERTA_V2.fixed, "talking_head": (False, None)},
@@ -202,7 +205,6 @@ NEW_DEBERTA_V3 = Fresh(
     DEBERTA_V2,
     tokenizer="unigram",
     lowercase=False,
-    objective="rtd",
     mask_split=(1.0, 0.0, 0.0),
     generator=lambda hidden: Generator(0.5, width_share=1.0, sharing="gradient-disentangled"),
     keys=lambda hidden, max_positions: {

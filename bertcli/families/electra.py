@@ -21,6 +21,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
+from bertcli.objectives.registry import MLM, RTD
 
 
 def _width(config: Mapping[str, Any]) -> dict[str, int | None]:
@@ -56,6 +57,7 @@ ELECTRA = Family(
         "rtd_head.dense": "discriminator_predictions.dense",
         "rtd_head.output": "discriminator_predictions.dense_prediction",
     },
+    objectives=(MLM, RTD),
     prefix="electra.",
     tied_decoder="generator_lm_head.weight",
     heads=task_heads(
@@ -77,7 +79,6 @@ NEW_ELECTRA = Fresh(
     ELECTRA,
     tokenizer="wordpiece",
     lowercase=True,
-    objective="rtd",
     mask_split=(0.85, 0.0, 0.15),
     generator=lambda hidden: Generator(width_share=1 / 3 if hidden == 768 else 1 / 4),
     keys=lambda hidden, max_positions: {"embedding_size": min(hidden, 128) if hidden < 768 else hidden},

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bertcli.objectives.registry import MLM, Objective
+
 Spellings = tuple[tuple[str, str], ...]
 """Regular expressions and their replacements, applied one after the other."""
 
-Objective = Literal["mlm", "mlm+nsp", "mlm+sop", "rtd"]
-"""The values of `data.objective`."""
 HeadKind = Literal["sequences", "tokens", "spans", "choices"]
 """What a task's head gives: logits of a row; of each token; of the start and the end of an answer; one logit
 for each row of a question with choices."""
@@ -108,7 +108,7 @@ class Family:
         keys: an `Architecture` -> the keys that `derive` reads.
         fixed: key -> the allowed values; another value would be another model.
         written: keys that are written, and only checked on reading.
-        pair_term: what the pair head tells: if text B follows text A (nsp), or if they are swapped (sop).
+        objectives: those for which it has heads; a new model learns the last one.
         row_keys: keys that are written with the id of a row's first token, and those with its last.
         tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
         fused: layers that a folder holds as one.
@@ -137,7 +137,7 @@ class Family:
     parts: Mapping[str, Any] = field(default_factory=dict)
     derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
     keys: Callable[[Any], Mapping[str, Any]] = lambda architecture: {}
-    pair_term: Literal["nsp", "sop"] | None = None
+    objectives: tuple[Objective, ...] = (MLM,)
     row_keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     fused: Fused | None = None
     old_spellings: Spellings = ()
@@ -151,17 +151,9 @@ class Family:
         return f"{'an' if self.name[0] in 'AE' else 'a'} {self.name}"
 
     @property
-    def pair_objective(self) -> Objective:
-        """mlm+nsp or mlm+sop, by what the pair head tells; mlm if there is no pair head."""
-        if self.pair_term is None:
-            return "mlm"
-        return "mlm+nsp" if self.pair_term == "nsp" else "mlm+sop"
-
-    @property
-    def objectives(self) -> list[Objective]:
-        """The objectives for which the family has heads."""
-        words: list[Objective] = ["mlm"] if self.pair_term is None else ["mlm", self.pair_objective]
-        return [*words, "rtd"] if "rtd_head.dense" in self.tensors else words
+    def pair_objective(self) -> Objective | None:
+        """The objective that the pair head is for; None if there is no pair head."""
+        return next((each for each in self.objectives if each.pairs.is_pair), None)
 
     def names(self, kind: str | None = None) -> dict[str, str]:
         """`tensors`, and the names of the head, if `kind` is one of `heads`."""
@@ -258,7 +250,6 @@ class Fresh:
         family: the family of the folder that is written.
         tokenizer: the kind of vocabulary that is trained for it.
         lowercase: true if that vocabulary is in lower case.
-        objective: what the model learns.
         mask_rate: share of the tokens to predict; None: the recipe's.
         mask_split: shares of these tokens, with rtd, that become the mask, become a random token, and stay.
         generator: hidden size -> the generator for rtd; None: the family does not learn rtd.
@@ -271,10 +262,14 @@ class Fresh:
     family: Family
     tokenizer: TokenizerKind
     lowercase: bool
-    objective: Objective = "mlm"
     mask_rate: float | None = None
     mask_split: tuple[float, float, float] = (0.8, 0.1, 0.1)
     generator: Callable[[int], Generator] | None = None
     max_positions: int = 512
     feed_forward: float = 4.0
     keys: Callable[[int, int], Mapping[str, Any]] = lambda hidden, max_positions: {}
+
+    @property
+    def objective(self) -> Objective:
+        """What the model learns, unless a config says otherwise."""
+        return self.family.objectives[-1]

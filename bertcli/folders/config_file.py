@@ -13,6 +13,7 @@ from bertcli.families.family import Family, Sharing
 from bertcli.families.registry import FAMILIES, UNNAMED, fresh_of
 from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.model.architecture import Architecture
+from bertcli.objectives.registry import MLM, Objective
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -135,9 +136,9 @@ def _rate(key: str, value: Any, problems: list[str]) -> float:
 
 
 def new_architecture(
-    config: ModelConfig, vocab_size: int, pad_id: int | None = None, objective: str = "mlm"
+    config: ModelConfig, vocab_size: int, pad_id: int | None = None, objective: Objective = MLM
 ) -> Architecture:
-    """The sizes that `config` asks for, with all values that its family fixes; for rtd also the generator's.
+    """The sizes that `config` asks for, with all values that its family fixes, and those of a generator.
 
     Args:
         pad_id: the pad id of the vocabulary, because RoBERTa's positions begin after it; None: the pad id of
@@ -168,7 +169,7 @@ def new_architecture(
     }
     architecture = to_architecture(keys, f"a new {family.name}")
     architecture = replace(architecture, max_positions=positions + architecture.position_offset)
-    if objective != "rtd":
+    if not objective.generates:
         return replace(architecture, mask_decoder="mask_decoder.positions" in family.tensors)
     return replace(architecture, generator=_generator(config, architecture))
 

@@ -14,6 +14,7 @@ from bertcli.config.schema import PretrainConfig, TokenizerConfig
 from bertcli.families.registry import fresh_of
 from bertcli.folders.config_file import read_architecture
 from bertcli.model.architecture import Architecture
+from bertcli.objectives.registry import MLM, OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -120,9 +121,10 @@ def check_teacher(config: PretrainConfig, hidden: int) -> None:
     """
     if (distillation := config.distillation) is None:
         return
-    if config.data.objective == "rtd":
+    if (objective := OBJECTIVES[config.data.objective]).generates:
         raise UserError(
-            "distillation: the objective is rtd, whose model predicts no words; set data.objective to mlm"
+            f"distillation: the objective is {objective.name}, whose model predicts no words; set "
+            f"data.objective to {MLM.name}"
         )
     teacher = read_architecture(Path(distillation.teacher) / "config.json")
     check_teacher_reads(teacher, config.data.max_length, "data.max_length")

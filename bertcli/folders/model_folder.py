@@ -17,6 +17,7 @@ from bertcli.folders.task_folder import task_type
 from bertcli.folders.weights import read_weights, write_safetensors
 from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
 from bertcli.model.task_models import PooledModel
+from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
 from bertcli.tasks.supervised import task_class
@@ -33,6 +34,12 @@ class LoadedModel:
     task: str | None = None
     """The task that the folder was fine-tuned for; None if it was not fine-tuned."""
 
+    @property
+    def objective(self) -> Objective:
+        """What the model learned, by its heads."""
+        pairs = self.report.family.pair_objective
+        return MLM if pairs is None or self.model.pair_head is None else pairs
+
     def need(self, head: str, *read: str) -> None:
         """Raise `UserError` unless the folder holds `head` (of `PARTS`) and the parts that it reads: new
         parts cannot predict."""
@@ -40,9 +47,10 @@ class LoadedModel:
             verb = "predict" if task_class(self.task).head else "embed"
             raise UserError(f"the model is fine-tuned for {self.task}: give it to bertcli {verb}")
         family = self.report.family
-        if self.report.has(head, *read) and (head != "pair_head" or family.pair_term == "nsp"):
+        is_missing = head == "pair_head" and MLM_NSP not in family.objectives
+        if self.report.has(head, *read) and not is_missing:
             return
-        if head == "pair_head" and family.pair_term != "nsp":
+        if is_missing:
             raise UserError(
                 f"the model is {family.a_name}, and that family has no {PARTS[head]}. For a prediction about "
                 "two texts, fine-tune it on labeled pairs (bertcli finetune), then run bertcli predict"

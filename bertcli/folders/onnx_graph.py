@@ -35,7 +35,6 @@ def silent(logger: logging.Logger) -> Iterator[None]:
         logger.setLevel(level)
 
 
-_PAIR_OUTPUTS = {"nsp": "seq_relationship_logits", "sop": "sop_logits"}
 _ROWS, _CHOICES, _TOKENS = 2, 3, 7
 """Sizes of the example that is traced. None of them is 1: the exporter would keep such an axis at 1."""
 
@@ -124,8 +123,8 @@ def _output_names(kind: str, family: Family) -> tuple[str, ...]:
         return (HIDDEN,)
     if kind == "spans":
         return SPANS
-    if kind == "pretraining" and family.pair_term is not None:
-        return LOGITS, _PAIR_OUTPUTS[family.pair_term]
+    if kind == "pretraining" and family.pair_objective is not None:
+        return LOGITS, family.pair_objective.pairs.output
     return (LOGITS,)
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 
-from bertcli.batches.pair_rules import PAIR_RULES
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.load import load_config
-from bertcli.config.schema import CorpusConfig, DataConfig, PretrainConfig
+from bertcli.config.schema import CorpusConfig, DataConfig, PretrainConfig, TrainingConfig
 from bertcli.corpus.finish import UNKNOWN, unknown
 from bertcli.corpus.shown import look_at_lines
 from bertcli.corpus.sources import find_sources
@@ -24,14 +23,15 @@ from bertcli.folders.model_folder import load_model_folder
 from bertcli.folders.run_layout import RunLayout, run_of_model
 from bertcli.inference.predict import only_numbers
 from bertcli.objectives.base import perplexity
-from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.learner import learner_of
+from bertcli.objectives.registry import MLM
 from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import resolve_precision
 from bertcli.system.terminal import say
 from bertcli.training import ranks
 from bertcli.training.evaluate import evaluate
-from bertcli.training.heldout import HeldoutBatches, text_store
+from bertcli.training.heldout import MASK_RATE, HeldoutBatches, text_store
 
 _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
 """The keys of a corpus that describe the layout of its files."""
@@ -140,20 +140,21 @@ def measure_corpus(
     with tempfile.TemporaryDirectory() as scratch:
         store = text_store(folder, corpus, scratch, report=say)
         _show_as_read(store, CorpusConfig(**corpus))
-        objective = "mlm" if loaded.model.pair_head is None else loaded.report.family.pair_objective
-        data = DataConfig(objective=objective, max_length=max_length)
+        objective = loaded.objective
+        data = DataConfig(objective=objective.name, max_length=max_length)
         stream = HeldoutBatches(
             store.train, loaded.tokenizer, data, batch_size=batch_size, at_most=batches, once=True
         )
-        if stream.pairs is not PAIR_RULES[objective]:
+        if stream.pairs is not objective.pairs:
             say("the text gives no sentence pairs: MLM alone")
-        task = MaskedLanguage(stream.pairs)
-        references = task.references(loaded.model.architecture, store.manifest.unigram_entropy, fresh=False)
+            objective = MLM
+        learner, entropy = learner_of(objective.name), store.manifest.unigram_entropy
+        references = learner.references(loaded.model.architecture, entropy, fresh=False, mask_rate=MASK_RATE)
         share = Share(math.ceil(batch_size / ranks.num_ranks()), ranks.rank(), ranks.num_ranks())
         long_rows = LongRows(folder)
         scores = evaluate(
             model=loaded.model.to(device),
-            task=task,
+            task=learner.task(TrainingConfig()),
             steps=_counted(stream.steps(share), long_rows),
             device=device,
             precision=resolve_precision("auto", device),

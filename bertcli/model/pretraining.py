@@ -25,7 +25,18 @@ class PretrainingOutput(NamedTuple):
     """The hidden states of the last layer if they were requested."""
 
 
-class PretrainingModel(nn.Module):
+class LanguageModel(nn.Module):
+    """A model that learns from text alone, and what predicts its words: itself, or a part of it."""
+
+    architecture: Architecture
+
+    @property
+    def words(self) -> PretrainingModel:
+        """The model with the MLM head."""
+        raise NotImplementedError
+
+
+class PretrainingModel(LanguageModel):
     """The body with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
     A model with `pair_head=False` has neither the pair head nor its pooler.
@@ -42,6 +53,10 @@ class PretrainingModel(nn.Module):
         initialize(self, architecture.init_std)
         if architecture.pre_norm:
             initialize_outputs(self, architecture)
+
+    @property
+    def words(self) -> PretrainingModel:
+        return self
 
     def forward(
         self,
@@ -96,7 +111,7 @@ class RtdOutput(NamedTuple):
     real_K: Tensor
 
 
-class ReplacedTokenModel(nn.Module):
+class ReplacedTokenModel(LanguageModel):
     """The discriminator, which is the actual model, with its generator; freshly initialized.
 
     `sharing` is explained at `families.family.Generator`. Raises `ValueError` if `architecture` has no
@@ -121,6 +136,10 @@ class ReplacedTokenModel(nn.Module):
             if theirs.position is not None:
                 disentangled = DisentangledEmbedding(theirs.position)
                 own.position = disentangled  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def words(self) -> PretrainingModel:
+        return self.generator
 
     def forward(
         self,

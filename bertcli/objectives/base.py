@@ -94,6 +94,8 @@ class Reference:
         chance_accuracy: the accuracy of the best constant answer; None if no such answer is often right.
         predicts_words: true if the term predicts words: its loss has a perplexity, and at `chance_loss` the
             model has learned only word frequencies.
+        rarer: the figure of an evaluation that tells the share of the rarer one of two answers, from which
+            follows what chance gives there; empty: chance gives the same everywhere.
     """
 
     term: str
@@ -102,6 +104,15 @@ class Reference:
     line: str
     chance_accuracy: float | None = None
     predicts_words: bool = False
+    rarer: str = ""
+
+    def by_chance(self, figures: Mapping[str, Any]) -> tuple[float, float | None]:
+        """Loss and accuracy of an answer that does not use the context, in an evaluation with these
+        figures."""
+        share = figures.get(self.rarer)
+        if share is None:
+            return self.chance_loss, self.chance_accuracy
+        return sum(-part * math.log(part) for part in (share, 1 - share) if part > 0), 1 - share
 
 
 def words_reference(unigram_entropy: float, first_loss: float | None) -> Reference:

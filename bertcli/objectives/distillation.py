@@ -13,12 +13,10 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.shared import DistillationConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.model_folder import load_model_folder
-from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel, PretrainingOutput
 from bertcli.model.task_models import evenly_spaced
-from bertcli.objectives.base import Reference, Term
+from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import IGNORED, MaskedLanguage, round_masked, soft_divergence
-from bertcli.objectives.registry import PretrainingTask
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -71,13 +69,6 @@ class Distillation:
             terms["cosine"] = Term(_angles(output.hidden_BTD, taught.hidden_BTD, batch.mask_BT), correct=None)
         return {name: replace(term, weight=self._weights.get(name, 1.0)) for name, term in terms.items()}
 
-    def references(
-        self, architecture: Architecture, unigram_entropy: float, fresh: bool
-    ) -> tuple[Reference, ...]:
-        """The references of `MaskedLanguage`; a student that starts with the teacher's layers (not `fresh`)
-        has no expected first loss."""
-        return self._words.references(architecture, unigram_entropy, fresh=fresh)
-
 
 def _angles(hidden_BTD: Tensor, teacher_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
     """The sum of 1 - cos(student, teacher) over real tokens."""
@@ -85,7 +76,7 @@ def _angles(hidden_BTD: Tensor, teacher_BTD: Tensor, mask_BT: Tensor | None) -> 
     return (distance_BT if mask_BT is None else distance_BT[mask_BT.to(distance_BT.device)]).sum()
 
 
-def taught(task: PretrainingTask, config: PretrainConfig, tokenizer: Tokenizer) -> Distillation:
+def taught(task: Task, config: PretrainConfig, tokenizer: Tokenizer) -> Distillation:
     """The task with the teacher of `config.distillation`, which must not be None, after `check_teacher`.
 
     Raises:

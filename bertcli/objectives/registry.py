@@ -1,131 +1,96 @@
-"""The value of `data.objective` -> the model that learns it, its task, and its folder."""
+"""The objectives by name: whoever adds one writes its learner, and one entry here; nothing needs torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
-from torch import Tensor
 
-from bertcli.batches.pair_rules import PAIR_RULES
-from bertcli.config.model import ModelConfig
-from bertcli.config.schema import PretrainConfig
-from bertcli.families.family import Sharing
-from bertcli.folders.config_file import new_architecture, read_architecture, sharing
-from bertcli.folders.model_folder import (
-    load_model_folder,
-    load_rtd_folder,
-    save_model_folder,
-    save_rtd_folder,
+@dataclass(frozen=True)
+class PairRule:
+    """A rule for the two parts of a row, as data.
+
+    Attributes:
+        term: the name of its loss; empty for rows of one text.
+        labels: the name of each label, by number; none for rows of one text.
+        drawn_by: the function of `batches.pairs`: slots -> spans, with the arguments of `draw_pairs`.
+        true_share: share of the pairs in which A and B are one running text.
+        output: the name of the label's logits in an ONNX file, as in transformers.
+    """
+
+    term: str
+    labels: tuple[str, ...]
+    drawn_by: str
+    true_share: float = 0.0
+    output: str = ""
+
+    @property
+    def is_pair(self) -> bool:
+        """True if a row has two segments and a label."""
+        return bool(self.labels)
+
+    @property
+    def draw(self) -> Callable[..., Any]:
+        """The function `drawn_by`."""
+        return imported(f"bertcli.batches.pairs:{self.drawn_by}")
+
+
+ONE_TEXT = PairRule("", (), "draw_spans")
+NEXT_SENTENCE = PairRule(
+    "nsp", ("IsNext", "NotNext"), "draw_pairs", true_share=0.5, output="seq_relationship_logits"
 )
-from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
-from bertcli.objectives.masked_language import MaskedLanguage
-from bertcli.objectives.replaced_tokens import ReplacedTokens
-from bertcli.system.terminal import say
-from bertcli.tokenizer.tokenizer import Tokenizer
-
-Model = PretrainingModel | ReplacedTokenModel
-PretrainingTask = MaskedLanguage | ReplacedTokens
+"""Next sentence prediction (Devlin et al. 2019, section 3.1, task 2)."""
+SENTENCE_ORDER = PairRule("sop", ("InOrder", "Swapped"), "draw_ordered", true_share=1.0, output="sop_logits")
+"""Sentence order prediction (Lan et al. 2020, section 3.1)."""
 
 
-def start_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
-    """The model with fresh weights from torch's generator, or with those of `model.init_from`.
+@dataclass(frozen=True)
+class Objective:
+    """What a model learns from text alone.
 
-    Lines for the user tell which weights were loaded and which are new.
-
-    Raises:
-        UserError: the folder cannot be read; the family cannot have these sizes.
+    Attributes:
+        name: the value of `data.objective`.
+        kind: what the folder of its model holds, a key of `Family.classes`.
+        pairs: the rule of its rows.
+        learned_by: module and class of its `learner.Learner`, which is imported when it is first used,
+            because it needs torch.
+        generates: true if a generator replaces the masked words, and the model finds them: the folder then
+            has another with the generator, and the model itself predicts no words.
+        pipeline: the use of its model, as model hubs name it.
+        keys: section and key of each entry of a config that only this objective reads.
     """
-    objective, dropout = config.data.objective, config.model.dropout
-    if config.model.init_from is None:
-        sizes = new_architecture(config.model, tokenizer.vocab_size, tokenizer.pad_id, objective=objective)
-        return build_model(config.model, objective, sizes)
-    source = Path(config.model.init_from)
-    if objective == "rtd":
-        say(f"starting from the weights of {source} and its generator")
-        return load_rtd_folder(source, _sharing(config, source), dropout)
-    loaded = load_model_folder(
-        source, pairs=PAIR_RULES[objective].is_pair, dropout=dropout, mask_decoder=True
-    )
-    say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
-    if loaded.report.new:
-        say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
-    if loaded.report.left_aside:
-        say(f"  left aside: {', '.join(loaded.report.left_aside)}")
-    return loaded.model
+
+    name: str
+    kind: str
+    pairs: PairRule = ONE_TEXT
+    learned_by: str = "bertcli.objectives.masked_language:WordLearner"
+    generates: bool = False
+    pipeline: str = "fill-mask"
+    keys: tuple[tuple[str, str], ...] = ()
 
 
-def words_of(config: PretrainConfig, source: Path) -> PretrainingModel | None:
-    """The part of a folder's model that predicts words (see `predicts_words`); None if it has none."""
-    if config.data.objective == "rtd":
-        return load_rtd_folder(source, _sharing(config, source)).generator
-    loaded = load_model_folder(source, pairs=False, mask_decoder=True)
-    return loaded.model if loaded.report.has("mlm_head") else None
+MLM = Objective("mlm", "masked-lm")
+MLM_NSP = Objective("mlm+nsp", "pretraining", NEXT_SENTENCE)
+MLM_SOP = Objective("mlm+sop", "pretraining", SENTENCE_ORDER)
+RTD = Objective(
+    name="rtd",
+    kind="discriminator",
+    learned_by="bertcli.objectives.replaced_tokens:ReplacementLearner",
+    generates=True,
+    pipeline="feature-extraction",
+    keys=(("model", "generator"), ("training", "rtd_weight")),
+)
+OBJECTIVES = {each.name: each for each in (MLM, MLM_NSP, MLM_SOP, RTD)}
+"""The value of `data.objective` -> the objective."""
+if TYPE_CHECKING:
+    ObjectiveName = str
+else:
+    ObjectiveName = Literal[tuple(OBJECTIVES)]
 
 
-def build_model(config: ModelConfig, objective: str, sizes: Architecture) -> Model:
-    """Build the model of an objective with fresh weights."""
-    if objective == "rtd":
-        return ReplacedTokenModel(sizes, sharing(config, sizes.family))
-    return PretrainingModel(sizes, pair_head=PAIR_RULES[objective].is_pair)
-
-
-def objective_task(
-    objective: str, rtd_weight: float = 50.0, mask_rate: float = 0.15, compiled: bool = False
-) -> PretrainingTask:
-    """The task of an objective; `mask_rate` is that of its batches."""
-    if objective == "rtd":
-        return ReplacedTokens(rtd_weight, mask_rate, compiled=compiled)
-    return MaskedLanguage(PAIR_RULES[objective], compiled=compiled)
-
-
-def predicts_words(model: Model) -> PretrainingModel:
-    """The model with the MLM head: the model itself, or its generator."""
-    return model.generator if isinstance(model, ReplacedTokenModel) else model
-
-
-def words_alone(model: Model, weights: Mapping[str, Tensor]) -> PretrainingModel:
-    """A copy of `predicts_words(model)` with these full weights, which are not sharded over ranks."""
-    words = predicts_words(model)
-    prefix = "" if words is model else "generator."
-    copy = PretrainingModel(words.architecture, pair_head=words.pair_head is not None)
-    copy.load_state_dict(
-        {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
-    )
-    return copy
-
-
-def save_folder(
-    folder: Path,
-    model: Model,
-    tokenizer: Tokenizer,
-    trained_length: int | None,
-    weights: Mapping[str, Tensor],
-    card: str | None,
-) -> None:
-    """Write the model's folder with these weights, file by file.
-
-    `trained_length` is explained at `folders.model_files.Declaration`.
-    """
-    given = {"trained_length": trained_length, "weights": weights, "card": card}
-    if isinstance(model, ReplacedTokenModel):
-        save_rtd_folder(folder, model, tokenizer, **given)
-    else:
-        save_model_folder(folder, model, tokenizer, **given)
-
-
-def load_saved(config: PretrainConfig, folder: Path) -> Model:
-    """The model in a folder of the run, as it was trained. Raises `UserError` as `load_model_folder` does."""
-    if config.data.objective == "rtd":
-        return load_rtd_folder(folder, _sharing(config, folder))
-    return load_model_folder(folder, mask_decoder=True).model
-
-
-def read_weights(config: PretrainConfig, folder: Path) -> dict[str, Tensor]:
-    """The weights in a folder of the run, by their names in the model."""
-    return load_saved(config, folder).state_dict()
-
-
-def _sharing(config: PretrainConfig, folder: Path) -> Sharing:
-    return sharing(config.model, read_architecture(folder / "config.json").family)
+def imported(name: str) -> Any:
+    """What `module:attribute` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
+from bertcli.config.model import ModelConfig
+from bertcli.config.schema import PretrainConfig, TrainingConfig
+from bertcli.folders.config_file import read_architecture, sharing
+from bertcli.folders.model_folder import load_rtd_folder, save_rtd_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss
-from bertcli.model.pretraining import RtdOutput
+from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel, RtdOutput
 from bertcli.objectives.base import Reference, Term, words_reference
+from bertcli.objectives.learner import Learner
 from bertcli.objectives.masked_language import round_masked, vocabulary_cross_entropy
+from bertcli.system.terminal import say
 
 
 class ReplacedTokens:
@@ -22,10 +31,9 @@ class ReplacedTokens:
     A token that the generator guessed right counts as not replaced.
     """
 
-    def __init__(self, weight: float, mask_rate: float, compiled: bool = False) -> None:
-        """Build the task. `mask_rate` is that of the batches, for the reference; `compiled` as in
-        `MaskedLanguage`."""
-        self._weight, self._mask_rate = weight, mask_rate
+    def __init__(self, weight: float, compiled: bool = False) -> None:
+        """Build the task. `compiled` is that of `MaskedLanguage`."""
+        self._weight = weight
         self._cross_entropy = (
             torch.compile(vocabulary_cross_entropy) if compiled else vocabulary_cross_entropy
         )
@@ -56,18 +64,63 @@ class ReplacedTokens:
         is_replaced[batch.masked_M] = output.sampled_N != batch.targets_M
         return is_replaced[output.real_K]
 
+
+_MARGIN = 0.05
+"""Share of the loss of a constant answer; a smaller gain counts as none."""
+
+
+class ReplacementLearner(Learner[ReplacedTokenModel]):
+    """The learner of replaced tokens, with a generator that replaces them."""
+
+    save, term = staticmethod(save_rtd_folder), "rtd"
+    advice = "take more text or more training.steps"
+
+    def build(self, config: ModelConfig, sizes: Architecture) -> ReplacedTokenModel:
+        return ReplacedTokenModel(sizes, sharing(config, sizes.family))
+
+    def go_on_from(self, source: Path, config: ModelConfig) -> ReplacedTokenModel:
+        say(f"starting from the weights of {source} and its generator")
+        return self.load(source, config, config.dropout)
+
+    def load(self, folder: Path, config: ModelConfig, dropout: float | None = None) -> ReplacedTokenModel:
+        family = read_architecture(folder / "config.json").family
+        return load_rtd_folder(folder, sharing(config, family), dropout)
+
+    def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
+        return self.load(folder, config).generator
+
+    def task(self, training: TrainingConfig) -> ReplacedTokens:
+        return ReplacedTokens(training.rtd_weight, training.compile is True)
+
     def references(
-        self, generator: Architecture, unigram_entropy: float, fresh: bool
+        self, sizes: Architecture, unigram_entropy: float, fresh: bool, mask_rate: float
     ) -> tuple[Reference, ...]:
-        """The references as in `MaskedLanguage.references`; `generator` is the generator's architecture."""
-        first_loss = expected_first_mlm_loss(generator) if fresh else None
-        rate = self._mask_rate
-        chance = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
+        assert sizes.generator is not None
+        first_loss = expected_first_mlm_loss(sizes.generator) if fresh else None
+        chance = -mask_rate * math.log(mask_rate) - (1 - mask_rate) * math.log(1 - mask_rate)
         return words_reference(unigram_entropy, first_loss), Reference(
             term="rtd",
             first_loss=math.log(2) if fresh else None,
             chance_loss=chance,
             line=f"rtd by chance: loss {chance:.3f} while every masked token is replaced, accuracy "
-            f"{1 - rate:.0%}: all tokens are called original",
-            chance_accuracy=1 - rate,
+            f"{1 - mask_rate:.0%}: all tokens are called original",
+            chance_accuracy=1 - mask_rate,
+            rarer="rtd_replaced",
+        )
+
+    def judge(
+        self, reference: Reference, loss: float, accuracy: float, metrics: Mapping[str, Any]
+    ) -> tuple[str, bool]:
+        (constant, original), found = reference.by_chance(metrics), metrics["rtd_found"]
+        return (
+            f"held-out rtd {loss:.3f}: {found:.1%} of the replaced tokens are found, and {accuracy:.1%} of "
+            f"all tokens are told right (all called original: {original:.1%}, loss {constant:.3f})",
+            loss < (1 - _MARGIN) * constant,
+        )
+
+    def card_rows(self, config: PretrainConfig, sizes: Architecture) -> str:
+        assert sizes.generator is not None
+        return (
+            f"| generator | {sizes.generator.layers} layers x {sizes.generator.hidden} |\n"
+            f"| weight of replaced tokens | {config.training.rtd_weight:g} |\n"
         )

@@ -13,9 +13,12 @@ from bertcli.config.section import shown
 from bertcli.config.yaml_text import yaml_text
 from bertcli.corpus.token_store import OpenStore
 from bertcli.families.registry import FAMILIES
+from bertcli.folders.locate import GENERATOR
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
+from bertcli.model.pretraining import LanguageModel
 from bertcli.objectives.base import Reference, perplexity
+from bertcli.objectives.learner import learner_of
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.tasks.data import LabeledData
 from bertcli.tasks.verdict import Verdict
 from bertcli.training.evaluate import Scores
@@ -56,7 +59,7 @@ _MASKED = {"token": "", "word": " (whole words)", "span": " (one to three words 
 def model_card(
     config: PretrainConfig,
     store: OpenStore,
-    model: PretrainingModel | ReplacedTokenModel,
+    model: LanguageModel,
     references: Sequence[Reference],
     scores: Scores | None,
     lines: Sequence[str],
@@ -65,15 +68,15 @@ def model_card(
     sizes = model.architecture
     parameters = sum(parameter.numel() for parameter in model.parameters())
     family = FAMILIES[sizes.family]
-    objective = config.data.objective
-    usage = family.classes[{"mlm": "masked-lm", "rtd": "discriminator"}.get(objective, "pretraining")]
+    objective = OBJECTIVES[config.data.objective]
+    usage = family.classes[objective.kind]
     kind = store.tokenizer.kind
     pieces = "WordPieces" if kind == "WordPiece" else f"{kind} pieces"
     head = front_matter(
         {
             "language": config.corpus.language,
             "library_name": "transformers",
-            "pipeline_tag": "feature-extraction" if objective == "rtd" else "fill-mask",
+            "pipeline_tag": objective.pipeline,
             "tags": [family.model_type, "bertcli"],
         }
     )
@@ -81,7 +84,7 @@ def model_card(
 
 # {family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}
 
-Pretrained with bertcli: {config.data.objective}, {parameters:,} parameters, a vocabulary of
+Pretrained with bertcli: {objective.name}, {parameters:,} parameters, a vocabulary of
 {sizes.vocab_size:,} {pieces} ({"lower-cased" if store.tokenizer.lowercase else "cased"}).
 
 {_corpus(config, store)}
@@ -99,7 +102,7 @@ The complete config is in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict-mask {"generator" if objective == "rtd" else "."} {_to_fill(config, store)}
+bertcli predict-mask {GENERATOR if objective.generates else "."} {_to_fill(config, store)}
 ```
 
 ```python
@@ -131,7 +134,7 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 | unigram entropy | {manifest.unigram_entropy:.3f} nats a token |"""
 
 
-def _recipe(config: PretrainConfig, store: OpenStore, model: PretrainingModel | ReplacedTokenModel) -> str:
+def _recipe(config: PretrainConfig, store: OpenStore, model: LanguageModel) -> str:
     data, training, source = config.data, config.training, config.model.init_from
     teacher = config.distillation and config.distillation.teacher
     begun = (
@@ -160,13 +163,9 @@ def _recipe(config: PretrainConfig, store: OpenStore, model: PretrainingModel | 
 | seed | {config.seed} |"""
 
 
-def _of_objective(config: PretrainConfig, model: PretrainingModel | ReplacedTokenModel) -> str:
-    """The rows of the table that only some objectives have, one line each."""
-    rows = ""
-    if isinstance(model, ReplacedTokenModel):
-        sizes = model.generator.architecture
-        rows += f"| generator | {sizes.layers} layers x {sizes.hidden} |\n"
-        rows += f"| weight of replaced tokens | {config.training.rtd_weight:g} |\n"
+def _of_objective(config: PretrainConfig, model: LanguageModel) -> str:
+    """The rows of the table that only some runs have, one line each."""
+    rows = learner_of(config.data.objective).card_rows(config, model.architecture)
     if config.distillation is not None:
         words, true_words, hidden = config.distillation.weights
         rows += f"| temperature of the teacher | {config.distillation.temperature:g} |\n"
@@ -186,8 +185,7 @@ def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
         if each.term in scores.losses:  # held-out text may have no pairs
             loss, accuracy = scores.losses[each.term], scores.accuracies[each.term]
             words = f"{perplexity(loss):.1f}" if each.predicts_words else ""
-            known = scores.metrics.get(f"{each.term}_replaced")
-            majority = each.chance_accuracy if known is None else 1 - known
+            _, majority = each.by_chance(scores.metrics)
             chance = "" if majority is None else f"{majority:.1%}"
             lines.append(f"| {each.term} | {loss:.3f} | {accuracy:.1%} | {words} | {chance} |")
     return "\n".join(lines)

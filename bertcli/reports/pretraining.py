@@ -19,8 +19,8 @@ from bertcli.corpus.token_store import OpenStore, open_store
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.run_layout import KeptVerdict
 from bertcli.model.architecture import Architecture
-from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
-from bertcli.objectives.registry import Model, load_saved, predicts_words
+from bertcli.model.pretraining import LanguageModel, PretrainingModel
+from bertcli.objectives.learner import learner_of
 from bertcli.reports.chart import spread
 from bertcli.reports.head import Facts, corpus_facts
 from bertcli.reports.page import SMALL, Notes, ReportOptions
@@ -165,7 +165,7 @@ class ShownToken:
 
 @torch.inference_mode()
 def replaced_examples(
-    model: ReplacedTokenModel, store: OpenStore, device: torch.device
+    model: LanguageModel, store: OpenStore, device: torch.device
 ) -> list[Sequence[ShownToken]]:
     """Up to `SENTENCES`, the same at every call; each has at least one masked token."""
     tokenizer, random = store.tokenizer, np.random.default_rng(0)
@@ -208,7 +208,7 @@ class PretrainingParts:
     verdict: KeptVerdict | None
     corpus: Facts
     findings: Sequence[Finding] | None
-    model: Model | None
+    model: LanguageModel | None
     heldout: bool
     masked: Sequence[MaskedExample]
     replaced: Sequence[Sequence[ShownToken]]
@@ -219,7 +219,8 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
     config, device = view.config, resolve_device(options.device)
     assert isinstance(config, PretrainConfig)
     store = notes.unless_missing("the corpus and the examples", lambda: open_store(store_folder(config)))
-    model = notes.unless_missing("the examples", lambda: load_saved(config, resolve_model(view.root)))
+    learner = learner_of(config.data.objective)
+    model = notes.unless_missing("the examples", lambda: learner.load(resolve_model(view.root), config.model))
     findings = None
     if options.check_data or _is_small(view.manifest):
         found = notes.unless_missing(
@@ -228,8 +229,8 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
         findings = None if found is None else worst_first(found.findings)
     masked, replaced = [], []
     if model is not None and store is not None:
-        masked = masked_examples(predicts_words(model), store, device)
-        replaced = replaced_examples(model, store, device) if isinstance(model, ReplacedTokenModel) else []
+        masked = masked_examples(model.words, store, device)
+        replaced = replaced_examples(model, store, device) if learner.objective.generates else []
     return PretrainingParts(
         verdict=view.verdict or _verdict(view, config, model and model.architecture),
         corpus=[] if view.manifest is None else corpus_facts(config, view.manifest),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +10,13 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import mean_of
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
+from bertcli.objectives.learner import learner_of
+from bertcli.objectives.masked_language import MARGIN
 from bertcli.training.evaluate import Scores
 from bertcli.training.metrics_log import term_key
 from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, peak_rate
 from bertcli.training.step_report import StepReport
 
-MARGIN = 0.15
-"""Distance in nats from the unigram entropy; a model within it learned only word frequencies."""
-RTD_MARGIN = 0.05
-"""Share of the loss of a constant answer; a smaller gain counts as none."""
 PAIR_MARGIN = 0.03
 """Share of the pairs; a model less than this above chance learned nothing from pairs."""
 WORSE = 0.02
@@ -37,19 +34,23 @@ def verdict(
 
     Args:
         scores: the scores of the final model on held-out text; None: nothing was held out.
-        references: the references of the task's terms; the verdict is on the one that predicts words.
+        references: the references of the task's terms.
         config: the config with every auto decided.
         sizes: the sizes of the model.
         rows: the rows of the run's evaluations; an earlier one may have been better.
     """
     if scores is None:
         return "verdict: none, because nothing was held out (corpus.heldout_fraction)"
-    if "rtd" in scores.losses:
-        return _on_replaced_tokens(scores, config, sizes) + _on_worse(scores.losses["rtd"], "rtd", rows)
-    words = next(each for each in references if each.predicts_words)
-    said = _on_words(scores, words, config, sizes=sizes)
-    pairs = "".join(_on_pairs(scores, each) for each in references if not each.predicts_words)
-    return said + pairs + _on_worse(scores.losses[words.term], words.term, rows)
+    learner, known = learner_of(config.data.objective), {each.term: each for each in references}
+    term, pairs = learner.term, known.get(learner.objective.pairs.term)
+    loss, accuracy = scores.losses[term], scores.accuracies[term]
+    said, learned = learner.judge(known[term], loss, accuracy, metrics=scores.metrics)
+    if not learned:
+        advice = "; ".join(_advice(config, sizes)) or learner.advice
+        said += f": the model learned nothing from context. To change: {advice}"
+    if pairs is not None:
+        said += _on_pairs(scores, pairs)
+    return f"verdict: {said}{_on_worse(loss, term, rows)}"
 
 
 def _on_pairs(scores: Scores, pairs: Reference) -> str:
@@ -76,42 +77,6 @@ def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
         f"{loss:.3f} now. checkpoint.keep_best: true keeps the best model; fewer "
         "training.steps, more text or model.dropout avoid it"
     )
-
-
-def _on_words(scores: Scores, words: Reference, config: PretrainConfig, sizes: Architecture) -> str:
-    loss, unigram_entropy = scores.losses[words.term], words.chance_loss
-    gain = unigram_entropy - loss
-    if gain > MARGIN:
-        return (
-            f"verdict: held-out {words.term} {loss:.3f} is {gain:.2f} nats better than word frequencies "
-            f"alone ({unigram_entropy:.3f}): each masked token is {math.exp(gain):.1f} times as likely to be "
-            "found"
-        )
-    what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
-    if not math.isfinite(loss):
-        what = "not a number, far worse than"
-    advice = (
-        "; ".join(_advice(config, sizes)) or "take more text, more training.steps or a smaller model.preset"
-    )
-    return (
-        f"verdict: held-out {words.term} {loss:.3f} is {what} word frequencies alone "
-        f"({unigram_entropy:.3f}): the model learned nothing from context. To change: {advice}"
-    )
-
-
-def _on_replaced_tokens(scores: Scores, config: PretrainConfig, sizes: Architecture) -> str:
-    """The verdict on rtd, compared with an answer that knows only how many tokens are replaced."""
-    share, found = scores.metrics["rtd_replaced"], scores.metrics["rtd_found"]
-    loss, accuracy = scores.losses["rtd"], scores.accuracies["rtd"]
-    constant = -share * math.log(share) - (1 - share) * math.log(1 - share) if 0 < share < 1 else 0.0
-    figures = (
-        f"held-out rtd {loss:.3f}: {found:.1%} of the replaced tokens are found, and {accuracy:.1%} of all "
-        f"tokens are told right (all called original: {1 - share:.1%}, loss {constant:.3f})"
-    )
-    if loss < (1 - RTD_MARGIN) * constant:
-        return f"verdict: {figures}"
-    advice = "; ".join(_advice(config, sizes)) or "take more text or more training.steps"
-    return f"verdict: {figures}: the model learned nothing from context. To change: {advice}"
 
 
 def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:

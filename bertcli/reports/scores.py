@@ -13,7 +13,8 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import ends
 from bertcli.folders.config_file import new_architecture
 from bertcli.objectives.base import Reference, perplexity
-from bertcli.objectives.registry import objective_task
+from bertcli.objectives.learner import learner_of
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.reports.chart import Level
 from bertcli.reports.curves import MOST_SERIES, PLACE, shown_name
 from bertcli.reports.run_view import Row, RunView
@@ -29,13 +30,14 @@ def references_of(view: RunView) -> tuple[Reference, ...]:
     config, manifest = view.config, view.manifest
     if not isinstance(config, PretrainConfig) or manifest is None:
         return ()
-    objective, fresh = config.data.objective, config.model.init_from is None and config.distillation is None
+    objective = OBJECTIVES[config.data.objective]
+    fresh = config.model.init_from is None and config.distillation is None
     try:
         sizes = new_architecture(config.model, manifest.vocab_size, objective=objective)
     except UserError:  # the folder has sizes that a new model of the family cannot have
         return ()
-    task = objective_task(objective, config.training.rtd_weight, mask_rate=ends(config.data.mask_rate)[1])
-    return task.references(sizes.generator or sizes, manifest.unigram_entropy, fresh=fresh)
+    learner, mask_rate = learner_of(objective.name), ends(config.data.mask_rate)[1]
+    return learner.references(sizes, manifest.unigram_entropy, fresh=fresh, mask_rate=mask_rate)
 
 
 def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
@@ -172,6 +174,10 @@ def _meaning(key: str) -> str:
     return _MEANINGS.get(key) or next(endings, "")
 
 
+_CHANCES = ("loss", "accuracy")
+"""What `Reference.by_chance` gives."""
+
+
 def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
     known = {each.term: each for each in references}
     with_terms = any(key.endswith("_loss") for key in figures)
@@ -181,24 +187,15 @@ def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
             continue
         term, _, what = key.rpartition("_")
         reference = known.get(term)
-        chance = None if reference is None else _chance(what, reference, figures.get(f"{term}_replaced"))
+        chance = None
+        if reference is not None and what in _CHANCES:
+            chance = reference.by_chance(figures)[_CHANCES.index(what)]
         means = _of_loss(value, reference) if reference is not None and what == "loss" else ""
         baseline = "" if chance is None else number(chance)
         scores.append(
             Score(key, shown_name(key), number(value), baseline=baseline, meaning=means or _meaning(key))
         )
     return scores
-
-
-def _chance(what: str, reference: Reference, replaced: float | None) -> float | None:
-    """The chance value of a loss or accuracy. `replaced`: the share of replaced tokens; None: not rtd."""
-    if what not in ("loss", "accuracy"):
-        return None
-    if replaced is None:
-        return reference.chance_loss if what == "loss" else reference.chance_accuracy
-    if what == "accuracy":
-        return 1 - replaced
-    return -sum(share * math.log(share) for share in (replaced, 1 - replaced) if share > 0)
 
 
 def _of_loss(loss: float | None, reference: Reference) -> str:

@@ -18,8 +18,8 @@ from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.folders.locate import GENERATOR
 from bertcli.folders.run_layout import RunLayout, step_name
 from bertcli.folders.sealed import is_intact
-from bertcli.model.pretraining import PretrainingModel
-from bertcli.objectives.registry import Model, predicts_words, words_alone, words_of
+from bertcli.model.pretraining import LanguageModel, PretrainingModel
+from bertcli.objectives.learner import learner_of, words_alone
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tokenizer.pieces import BLANK, needs_no_blank
@@ -161,7 +161,7 @@ def closing_lines(
     config: PretrainConfig,
     source: Path | None,
     store: OpenStore,
-    model: Model,
+    model: LanguageModel,
     weights: Mapping[str, Tensor],
     meter: Meter,
 ) -> Iterator[str]:
@@ -171,7 +171,7 @@ def closing_lines(
         source: the folder from which the run started.
         weights: the full weights of `model`.
     """
-    if source is None and predicts_words(model).mask_decoder is None:
+    if source is None and model.words.mask_decoder is None:
         return
     after, has_heldout = words_alone(model, weights), store.heldout.num_documents > 0
     if after.mask_decoder is not None and has_heldout:
@@ -180,7 +180,8 @@ def closing_lines(
         return
     ratio = store.manifest.tokens_per_word
     try:
-        before = ranks.on_all(lambda: words_of(config, source))
+        learner = learner_of(config.data.objective)
+        before = ranks.on_all(lambda: learner.load_words(source, config.model))
         if has_heldout:
             first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
             yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from bertcli.batches.pair_rules import ONE_TEXT
 from bertcli.batches.share import Share
 from bertcli.config.schema import CorpusConfig, DataConfig
 from bertcli.corpus.documents import read_paragraphs
@@ -19,6 +18,7 @@ from bertcli.corpus.sources import find_sources
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -71,16 +71,17 @@ class Meter:
 
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
         """The MLM loss of a model on a text, in nats per word, over all ranks; every rank must call it."""
-        data = DataConfig(objective="mlm", max_length=self.max_length)
+        data = DataConfig(objective=MLM.name, max_length=self.max_length)
         heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size, at_most=self.batches)
         scores = evaluate(
             model=model.to(self.device),
-            task=MaskedLanguage(ONE_TEXT),
+            task=MaskedLanguage(MLM.pairs),
             steps=heldout.steps(self.share),
             device=self.device,
             precision=self.precision,
         )
-        return scores.losses["mlm"] * tokens_per_word
+        (loss,) = scores.losses.values()
+        return loss * tokens_per_word
 
 
 def gain_on_general(

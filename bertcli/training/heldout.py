@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.batches.pair_rules import ONE_TEXT, PAIR_RULES
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.batches.slots import DAMAGED, Slots, Spans, checked, damage_named, walk
-from bertcli.batches.stream import BatchStream
+from bertcli.batches.stream import BatchStream, pair_problem
 from bertcli.config.load import check_config
 from bertcli.config.schema import MASK_SPLIT, DataConfig, PretrainConfig
 from bertcli.config.section import ends
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.chunks import Report
 from bertcli.corpus.token_store import OpenStore, TokenStore
+from bertcli.objectives.registry import MLM, OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
@@ -121,12 +121,14 @@ class HeldoutBatches:
         Raises:
             UserError: the store is empty or damaged.
         """
-        objective = "mlm" if PAIR_RULES[config.objective].problem(store) else config.objective
+        objective = OBJECTIVES[config.objective]
+        if pair_problem(objective.pairs, store):
+            objective = MLM
         rule = DataConfig(
-            objective=objective,
+            objective=objective.name,
             max_length=config.max_length,
-            mask_rate=ends(config.mask_rate)[1] if objective == "rtd" else MASK_RATE,
-            mask_split=config.mask_split if objective == "rtd" else MASK_SPLIT,
+            mask_rate=ends(config.mask_rate)[1] if objective.generates else MASK_RATE,
+            mask_split=config.mask_split if objective.generates else MASK_SPLIT,
             short_steps=0,
         )
         drawn = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)
@@ -134,7 +136,7 @@ class HeldoutBatches:
         self.pairs, self._drawn, self._laid = drawn.pairs, drawn, None
         num_drawn = math.ceil(store.num_tokens / (batch_size * drawn.max_tokens))
         if once or num_drawn <= budget:
-            words = rule.model_copy(update={"objective": "mlm"}) if drawn.pairs.is_pair else rule
+            words = rule.model_copy(update={"objective": MLM.name}) if drawn.pairs.is_pair else rule
             laid = LaidRows(store, tokenizer, words, batch_size=batch_size)
             self._laid = laid if once or laid.num_batches <= budget else None
         self._num_drawn = int(min(num_drawn, budget))
@@ -146,7 +148,7 @@ class HeldoutBatches:
         words = self._laid or self._drawn
         for step in range(self.num_batches):
             yield words.micro_batches(step, share)
-        if self._laid is None or self.pairs is ONE_TEXT:
+        if self._laid is None or not self.pairs.is_pair:
             return
         for step in range(self._num_drawn):
             drawn = self._drawn.micro_batches(step, share)

@@ -18,6 +18,7 @@ from bertcli.folders.mark import write_own
 from bertcli.folders.model_files import files_read
 from bertcli.folders.model_folder import DIFFERENCES
 from bertcli.folders.sentence_transformers import SENTENCE_FILES
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, file_hash, plain_text
 from bertcli.system.terminal import say
@@ -173,7 +174,9 @@ def _pretraining_models(config: PretrainConfig) -> Iterator[Input]:
     if config.model.init_from is not None:
         folder = Path(config.model.init_from)
         yield from _model("model.init_from", folder)
-        if config.data.objective in ("rtd", AUTO) and (folder / GENERATOR).is_dir():
+        objective = config.data.objective
+        may_generate = objective == AUTO or OBJECTIVES[objective].generates
+        if may_generate and (folder / GENERATOR).is_dir():
             yield from _model("model.init_from", folder / GENERATOR)
             yield from _matching("model.init_from", folder, DIFFERENCES)
     if config.distillation is not None:

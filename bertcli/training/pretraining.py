@@ -25,15 +25,9 @@ from bertcli.folders.run_layout import KeptVerdict
 from bertcli.folders.sealed import find_damage
 from bertcli.model.encoder import encoders
 from bertcli.model.init import position_tables, tile_positions
+from bertcli.model.pretraining import LanguageModel
 from bertcli.objectives.distillation import start_like, taught
-from bertcli.objectives.registry import (
-    Model,
-    objective_task,
-    predicts_words,
-    read_weights,
-    save_folder,
-    start_model,
-)
+from bertcli.objectives.learner import Learner, learner_of
 from bertcli.reports.cards import model_card
 from bertcli.reports.pretraining_verdict import Health, verdict
 from bertcli.system.terminal import say
@@ -69,12 +63,17 @@ class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
     """The run of the objective `data.objective` on the rows of a token store."""
 
     verb = "pretrain"
-    model: Model
+    model: LanguageModel
     store: OpenStore
     stream: BatchStream
     heldout: HeldoutBatches | None = None
     best: BestEvaluation
     is_resumed = False
+
+    @property
+    def learner(self) -> Learner[Any]:
+        """The learner of the objective, which must be decided."""
+        return learner_of(self.config.data.objective)
 
     def check(self) -> None:
         check_pretraining(self.config)
@@ -98,7 +97,7 @@ class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
             say(f"warning: {line}")
         self.stream = training_stream(config, store)
         torch.manual_seed(int(make_key(config.seed, "init")))
-        self.model = start_model(config, store.tokenizer)
+        self.model = self.learner.start(config, store.tokenizer)
         self.config = ranks.on_first(lambda: resolve_config(config, self.model.architecture, store))
         training = self.config.training
         assert training.steps is not None
@@ -125,19 +124,16 @@ class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
             )
             if self.heldout.pairs is not self.stream.pairs:
                 say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
-        self.task = task = objective_task(
-            config.data.objective,
-            training.rtd_weight,
-            mask_rate=ends(config.data.mask_rate)[1],
-            compiled=training.compile is True,
-        )
+        self.task = self.learner.task(training)
         fresh = self.source is None and config.distillation is None
         if config.distillation is not None:
-            self.task = task = taught(task, config, store.tokenizer)
+            self.task = task = taught(self.task, config, store.tokenizer)
             if self.source is None:
-                start_like(predicts_words(self.model), task.teacher)
-        sizes = predicts_words(self.model).architecture
-        references = task.references(sizes, store.manifest.unigram_entropy, fresh=fresh)
+                start_like(self.model.words, task.teacher)
+        entropy, mask_rate = store.manifest.unigram_entropy, ends(config.data.mask_rate)[1]
+        references = self.learner.references(
+            self.model.architecture, entropy, fresh=fresh, mask_rate=mask_rate
+        )
         short_steps, short_length = config.data.short_steps, config.data.short_length
         self.health = Health(references, self.steps, short_steps, short_length=short_length)
 
@@ -246,13 +242,12 @@ class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
         return evaluate_heldout
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        return read_weights(self.config, folder)
+        return self.learner.load(folder, self.config.model).state_dict()
 
     def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
         length = length_after(self.source, self.config.data.max_length)
-        save_folder(
-            folder, self.model, self.store.tokenizer, trained_length=length, weights=weights, card=card
-        )
+        given = {"trained_length": length, "weights": weights, "card": card}
+        self.learner.save(folder, self.model, self.store.tokenizer, **given)
 
     def finish(self, scores: Scores | None) -> tuple[Path, OpenStore]:
         """Write the final model, even without a new step: a kill may have left that of an earlier end."""

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from bertcli.config.model import GeneratorConfig
-from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, RTD_WEIGHT, PretrainConfig
+from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
 from bertcli.config.section import AUTO, mean_of
 from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
@@ -25,6 +24,7 @@ from bertcli.families.registry import fresh_of
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.init_from import check_teacher
 from bertcli.folders.locate import check_generator, locate_init_from
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.normalizer import MIN_ALPHABET
 
@@ -82,7 +82,7 @@ def decide_recipe(
     """
     config = _decide_by_family(config)
     check_teacher(config, _sizes(config)[1])
-    if config.data.objective == "rtd" and config.model.init_from is not None:
+    if OBJECTIVES[config.data.objective].generates and config.model.init_from is not None:
         check_generator(Path(config.model.init_from))
     undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
     if not undecided:
@@ -105,28 +105,27 @@ def decide_recipe(
 
 
 def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
-    fresh, objective = _fresh(config), config.data.objective
+    fresh, given = _fresh(config), config.data.objective
     family = fresh.family
-    if objective == AUTO:
-        objective = fresh.objective
+    objective = fresh.objective if given == AUTO else OBJECTIVES[given]
     if objective not in family.objectives:
         raise UserError(
-            f"data.objective: {objective}, but the model is {family.a_name}, which has no head for it; "
-            f"possible here: {', '.join(family.objectives)}"
+            f"data.objective: {objective.name}, but the model is {family.a_name}, which has no head for it; "
+            f"possible here: {', '.join(each.name for each in family.objectives)}"
         )
-    if objective != "rtd" and config.model.generator != GeneratorConfig():
-        raise UserError(
-            f"model.generator is for data.objective: rtd, and the objective is {objective}; leave it out"
-        )
-    if objective != "rtd" and config.training.rtd_weight != RTD_WEIGHT:
-        raise UserError(
-            f"training.rtd_weight is for data.objective: rtd, and the objective is {objective}; leave it out"
-        )
+    for other in OBJECTIVES.values():
+        for section, key in other.keys:
+            part = getattr(config, section)
+            if other is not objective and getattr(part, key) != type(part).model_fields[key].default:
+                raise UserError(
+                    f"{section}.{key} is for data.objective: {other.name}, and the objective is "
+                    f"{objective.name}; leave it out"
+                )
     values: dict[tuple[str, str], Any] = {
         ("tokenizer", "kind"): fresh.tokenizer,
         ("tokenizer", "lowercase"): fresh.lowercase,
-        ("data", "objective"): objective,
-        ("data", "mask_split"): fresh.mask_split if objective == "rtd" else MASK_SPLIT,
+        ("data", "objective"): objective.name,
+        ("data", "mask_split"): fresh.mask_split if objective.generates else MASK_SPLIT,
     }
     if given_tokenizer(config):
         del values["tokenizer", "kind"]

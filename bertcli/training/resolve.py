@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from bertcli.batches.pair_rules import num_steps, ramp_steps
-from bertcli.batches.share import Share
+from bertcli.batches.share import Share, num_steps, ramp_steps
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO, ends, mean_of

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from bertcli.advice.bench.timing import synthetic_steps
-from bertcli.batches.pair_rules import NEXT_SENTENCE
 from bertcli.batches.share import Share
 from bertcli.config.model import ModelConfig
 from bertcli.folders.config_file import new_architecture
@@ -28,6 +27,7 @@ from bertcli.folders.run_layout import RunLayout
 from bertcli.folders.weights import write_safetensors
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.system.hardware import resolve_device, resolve_precision
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.loop import LoopSettings, train

@@ -31,12 +31,12 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 from vs_transformers import WARMUP_STEPS, plain_step, seconds_of  # noqa: E402
 
 from bertcli.advice.bench.timing import device_name, synthetic_steps, take_steps  # noqa: E402
-from bertcli.batches.pair_rules import PAIR_RULES  # noqa: E402
 from bertcli.config.model import ModelConfig  # noqa: E402
 from bertcli.config.schema import TrainingConfig  # noqa: E402
 from bertcli.families.family import FamilyName  # noqa: E402
 from bertcli.folders.config_file import new_architecture  # noqa: E402
-from bertcli.objectives.registry import build_model, objective_task, save_folder  # noqa: E402
+from bertcli.objectives.learner import learner_of  # noqa: E402
+from bertcli.objectives.registry import MLM_NSP, Objective  # noqa: E402
 from bertcli.tokenizer.tokenizer import Tokenizer  # noqa: E402
 from bertcli.training.resolve import own_share, resolve_loop  # noqa: E402
 from tests.tokenizer.tokenizers_of import make_tokenizer_folder  # noqa: E402
@@ -78,7 +78,9 @@ def main() -> None:
         ratio = statistics.median(theirs / ours for ours, theirs in pairs)
         objective = ModelConfig(family=family).fresh.objective
         note = "  theirs in fp32" if family in FP32_ALONE else ""
-        print(f"{family:<12}{objective:<10}{ours:>10,.1f}{theirs:>10,.1f}{ratio:>8.2f}{note}", flush=True)
+        print(
+            f"{family:<12}{objective.name:<10}{ours:>10,.1f}{theirs:>10,.1f}{ratio:>8.2f}{note}", flush=True
+        )
     print(json.dumps(vars(options) | {"device": device_name(device), "threads": torch.get_num_threads()}))
 
 
@@ -97,12 +99,13 @@ def sides(family: FamilyName, options: argparse.Namespace) -> tuple[Step, Step, 
     training = resolve_loop(training, sizes, options.length, tokens=0, predicted=rate)
     device = torch.device(training.device)
     torch.manual_seed(0)
-    built = build_model(model, objective, sizes).to(device)
+    learner = learner_of(objective.name)
+    built = learner.build(model, sizes).to(device)
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = Tokenizer.load(make_tokenizer_folder(sizes.family, Path(folder) / "tokenizer"))
         saved, weights = Path(folder) / "model", built.state_dict()
         saved.mkdir()
-        save_folder(saved, built, tokenizer, trained_length=options.length, weights=weights, card=None)
+        learner.save(saved, built, tokenizer, trained_length=options.length, weights=weights)
         step = their_step(saved, objective, options, device=device, rate=rate)
     batches = synthetic_steps(
         options.vocab_size,
@@ -112,17 +115,17 @@ def sides(family: FamilyName, options: argparse.Namespace) -> tuple[Step, Step, 
         objective=objective,
         mask_rate=rate,
     )
-    reports = take_steps(built, objective_task(objective), batches, training=training)
+    reports = take_steps(built, learner.task(training), batches, training=training)
     return lambda: next(reports), step, device
 
 
 def their_step(
-    folder: Path, objective: str, options: argparse.Namespace, device: torch.device, rate: float
+    folder: Path, objective: Objective, options: argparse.Namespace, device: torch.device, rate: float
 ) -> Step:
     """A step of transformers' classes, which load the folder that we wrote."""
-    if objective == "rtd":
+    if objective.generates:
         model: Any = TheirReplacedTokens(folder).to(device).train()
-    elif PAIR_RULES[objective].is_pair:
+    elif objective.pairs.is_pair:
         model = transformers.AutoModelForPreTraining.from_pretrained(folder).to(device).train()
     else:
         model = transformers.AutoModelForMaskedLM.from_pretrained(folder).to(device).train()
@@ -131,16 +134,16 @@ def their_step(
 
 
 def their_batch(
-    objective: str, options: argparse.Namespace, device: torch.device, rate: float
+    objective: Objective, options: argparse.Namespace, device: torch.device, rate: float
 ) -> dict[str, Tensor]:
     shape = (options.batch_size, options.length)
     ids_BT = torch.randint(5, options.vocab_size, shape, device=device)
     chosen_BM = torch.rand(shape, device=device).topk(round(rate * options.length), dim=1).indices
     labels_BT = torch.full_like(ids_BT, -100).scatter(1, chosen_BM, ids_BT.gather(1, chosen_BM))
     batch = {"input_ids": ids_BT, "attention_mask": torch.ones_like(ids_BT), "labels": labels_BT}
-    if PAIR_RULES[objective].is_pair:
+    if objective.pairs.is_pair:
         halves = (torch.arange(options.length, device=device) >= options.length // 2).long()
-        name = "next_sentence_label" if objective == "mlm+nsp" else "sentence_order_label"
+        name = "next_sentence_label" if objective is MLM_NSP else "sentence_order_label"
         batch |= {"token_type_ids": halves.expand(shape), name: torch.arange(shape[0], device=device) % 2}
     return batch
 

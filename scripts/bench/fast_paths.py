@@ -20,7 +20,6 @@ import torch
 
 from bertcli.advice.bench.timing import MASK_RATE, synthetic_steps, take_steps, time_in_turn
 from bertcli.batches.batch import Batch
-from bertcli.batches.pair_rules import PAIR_RULES
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.model import PRESETS, ModelConfig
 from bertcli.config.schema import TrainingConfig
@@ -28,6 +27,7 @@ from bertcli.folders.config_file import new_architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.seam import PATHS, plain_path
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.training.step_report import StepReport
 
 VOCAB_SIZE, LENGTH = 8192, 128
@@ -50,9 +50,7 @@ def main() -> None:
                 device="cpu", learning_rate=1e-4, precision=options.precision, compile=False
             )
             print(f"{preset}, {options.rows} {name} rows, {options.precision}:")
-            compare(
-                take_steps(model, MaskedLanguage(PAIR_RULES["mlm+nsp"]), batches, training), options.rounds
-            )
+            compare(take_steps(model, MaskedLanguage(NEXT_SENTENCE), batches, training), options.rounds)
 
 
 def compare(reports: Iterator[StepReport], rounds: int) -> None:

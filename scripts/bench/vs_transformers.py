@@ -27,13 +27,13 @@ from transformers import BertConfig
 from transformers import BertForPreTraining as TheirBert
 
 from bertcli.advice.bench.timing import MASK_RATE, device_name, matmul_rate, now, synthetic_steps, take_steps
-from bertcli.batches.pair_rules import NEXT_SENTENCE
 from bertcli.config.model import PRESETS, ModelConfig
 from bertcli.config.schema import TrainingConfig
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture, training_flops
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.training.resolve import own_share, resolve_loop
 
 WARMUP_STEPS = 3

@@ -37,7 +37,7 @@ from bertcli.families.registry import NEW
 
 TOLERANCE = 1e-5
 STUDENT = "student"
-OBJECTIVES: dict[str, str] = {name: fresh.objective for name, fresh in NEW.items()} | {
+OBJECTIVES: dict[str, str] = {name: fresh.objective.name for name, fresh in NEW.items()} | {
     STUDENT: "distillation"
 }
 COMMANDS = (

@@ -69,7 +69,7 @@ def check(family: FamilyName, run: Path) -> bool:
     ]
     print(f"{family}: {last['step']} steps; {', '.join(numbers)}", flush=True)
     words, kinds = run / "model", {run / "model": "masked-lm"}
-    if NEW[family].objective == "rtd":
+    if NEW[family].objective.generates:
         words = run / "model" / "generator"
         kinds = {run / "model": "discriminator", words: "masked-lm"}
     good = True

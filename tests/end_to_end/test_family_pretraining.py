@@ -68,7 +68,7 @@ def two_rows(folder: Path) -> tuple[Any, torch.Tensor, torch.Tensor]:
     return inputs, inputs["input_ids"], inputs["attention_mask"].bool()
 
 
-@pytest.mark.parametrize("family", [name for name, fresh in NEW.items() if fresh.objective != "rtd"])
+@pytest.mark.parametrize("family", [name for name, fresh in NEW.items() if fresh.objective.name != "rtd"])
 @torch.no_grad()
 def test_transformers_loads_the_folder_with_equal_outputs(
     runs: dict[FamilyName, Path], family: FamilyName
@@ -111,16 +111,16 @@ def test_both_models_of_replaced_words_load_with_equal_outputs(
 def test_the_run_learns_and_says_so(runs: dict[FamilyName, Path], family: FamilyName) -> None:
     train = read_rows(runs[family] / "metrics.jsonl", "train")
     fresh = NEW[family]
-    term = fresh.objective.split("+")[-1]
+    term = fresh.objective.name.split("+")[-1]
     assert f"{term}_loss" in train[0]
     assert train[-1]["mlm_loss"] < train[0]["mlm_loss"]
     card = (runs[family] / "model" / "README.md").read_text()
-    assert f"Pretrained with bertcli: {fresh.objective}," in card
-    if fresh.objective == "rtd":
+    assert f"Pretrained with bertcli: {fresh.objective.name}," in card
+    if fresh.objective.name == "rtd":
         assert train[0]["loss"] == pytest.approx(train[0]["mlm_loss"] + 50 * train[0]["rtd_loss"], rel=1e-6)
         assert "| weight of replaced tokens | 50 |" in card
     config = load_config(PretrainConfig, runs[family] / "config.yaml")
-    assert (config.data.objective, config.tokenizer.kind) == (fresh.objective, fresh.tokenizer)
+    assert (config.data.objective, config.tokenizer.kind) == (fresh.objective.name, fresh.tokenizer)
     assert config.model.positions == 40
 
 

@@ -6,6 +6,7 @@ Its rows, `<s> A </s>` and `<s> A </s></s> B </s>`, stand in the files of its to
 from __future__ import annotations
 
 from bertcli.families.family import Family, Head, task_heads
+from bertcli.objectives.registry import MLM, MLM_NSP
 
 DUMMY = Family(
     model_type="dummy",
@@ -45,7 +46,7 @@ DUMMY = Family(
         "mlm_head.norm": "lm_head.norm",
         "pair_head.dense": "head.pair",
     },
-    pair_term="nsp",
+    objectives=(MLM, MLM_NSP),
     prefix="dummy.",
     tied_decoder="lm_head.decoder.weight",
     buffers=r"dummy\.position_ids",

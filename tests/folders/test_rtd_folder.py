@@ -15,6 +15,7 @@ from bertcli.folders.config_file import new_architecture
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.model_folder import load_rtd_folder, save_rtd_folder
 from bertcli.model.pretraining import ReplacedTokenModel
+from bertcli.objectives.registry import RTD
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.decided import model_config
@@ -35,7 +36,7 @@ def written(folder: Path, family: FamilyName, model_type: str) -> Path:
     )
     torch.manual_seed(0)
     sharing = "tied" if family == "electra" else "gradient-disentangled"
-    model = ReplacedTokenModel(new_architecture(sizes, tokenizer.vocab_size, objective="rtd"), sharing)
+    model = ReplacedTokenModel(new_architecture(sizes, tokenizer.vocab_size, objective=RTD), sharing)
     (folder / "model").mkdir()
     save_rtd_folder(folder / "model", model, tokenizer, trained_length=32)
     return folder / "model"

@@ -11,6 +11,7 @@ from bertcli.families.family import Sharing
 from bertcli.folders.config_file import new_architecture
 from bertcli.model import pretraining as replaced_tokens
 from bertcli.model.pretraining import DisentangledEmbedding, ReplacedTokenModel, sample
+from bertcli.objectives.registry import RTD
 from tests.decided import model_config
 
 CONFIG = model_config(family="electra", layers=2, hidden=32, heads=4, feed_forward=64, max_positions=40)
@@ -19,7 +20,7 @@ V3 = model_config(family="deberta-v3", layers=2, hidden=32, heads=4, feed_forwar
 
 def model_of(config=CONFIG, sharing: Sharing = "tied") -> ReplacedTokenModel:
     torch.manual_seed(0)
-    sizes = new_architecture(config, 50, objective="rtd")
+    sizes = new_architecture(config, 50, objective=RTD)
     assert sizes.generator is not None
     generator = replace(sizes.generator, init_std=0.3)
     return ReplacedTokenModel(replace(sizes, init_std=0.3, generator=generator), sharing).eval()

@@ -21,8 +21,9 @@ from tests.small_runs import read_rows, small_config
 
 SIZES = Architecture(2048, 128, layers=2, heads=2, feed_forward=512, max_positions=128)
 RECIPE = {"batch_size": 32, "learning_rate": 1.5e-3, "warmup_steps": 160, "steps": 2000}
-
-
+CONFIG = PretrainConfig.model_validate(
+    {"output_dir": "run", "corpus": {"files": ["classics"]}, "data": {"objective": "mlm+nsp"}}
+)
 REFERENCES = [Reference("mlm", first_loss=7.6, chance_loss=7.015, line="", predicts_words=True)]
 
 
@@ -30,7 +31,7 @@ def weigh(mlm: float | None, **sections: Any) -> str:
     value = {
         "output_dir": "run",
         "corpus": {"files": ["classics"]},
-        "data": {"short_steps": 800, "mask_rate": 0.4} | sections.pop("data", {}),
+        "data": {"objective": "mlm+nsp", "short_steps": 800, "mask_rate": 0.4} | sections.pop("data", {}),
         "training": RECIPE | sections.pop("training", {}),
     }
     scores = None if mlm is None else Scores({"mlm": mlm}, {"mlm": 0.3}, 1000)
@@ -67,20 +68,18 @@ NSP = Reference("nsp", first_loss=0.693, chance_loss=0.693, line="", chance_accu
 
 @pytest.mark.parametrize(("accuracy", "said"), [(0.502, True), (0.48, True), (0.71, False)])
 def test_pairs_at_chance_are_told(accuracy: float, said: bool) -> None:
-    config = check_config(PretrainConfig, {"output_dir": "run", "corpus": {"files": ["classics"]}}, "test")
     scores = Scores({"mlm": 3.5, "nsp": 0.69}, {"mlm": 0.3, "nsp": accuracy}, 1000)
-    told = verdict(scores, [*REFERENCES, NSP], config, SIZES)
+    told = verdict(scores, [*REFERENCES, NSP], CONFIG, SIZES)
     assert told.startswith("verdict: held-out mlm 3.500 is")
     assert ("Held-out nsp is at chance" in told) is said
 
 
 @pytest.mark.parametrize(("last", "said"), [(5.21, True), (5.13, False), (5.0, False)])
 def test_a_run_that_became_worse_is_told(last: float, said: bool) -> None:
-    config = check_config(PretrainConfig, {"output_dir": "run", "corpus": {"files": ["classics"]}}, "test")
     rows = [
         {"step": step, "mlm_loss": loss} for step, loss in ((100, 6.0), (200, 5.12), (300, None), (400, last))
     ]
-    told = verdict(Scores({"mlm": last}, {"mlm": 0.3}, 1000), REFERENCES, config, SIZES, rows)
+    told = verdict(Scores({"mlm": last}, {"mlm": 0.3}, 1000), REFERENCES, CONFIG, SIZES, rows)
     assert ("held-out mlm was 5.120 at step 200, and is 5.210 now" in told) is said
 
 

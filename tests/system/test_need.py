@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from bertcli.advice.bench.timing import synthetic_steps, take_steps
-from bertcli.batches.pair_rules import NEXT_SENTENCE
 from bertcli.batches.share import Share
 from bertcli.config.schema import TrainingConfig
 from bertcli.families.relative import Relative
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.system.memory import FP32, HEAP_WASTE, StepSizes, rows_that_fit, step_memory
 from tests.system.live_bytes import LiveBytes
 

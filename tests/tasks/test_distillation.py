@@ -12,11 +12,11 @@ import torch.nn.functional as F
 import transformers
 
 from bertcli.batches.batch import Batch
-from bertcli.batches.pair_rules import ONE_TEXT
 from bertcli.folders.model_folder import load_model_folder
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.distillation import Distillation, start_like
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import ONE_TEXT
 from tests.families.published import family_folder
 
 LENGTHS = torch.tensor([12, 7, 3])

@@ -6,15 +6,19 @@ import math
 
 import pytest
 
-from bertcli.batches.pair_rules import NEXT_SENTENCE, ONE_TEXT
 from bertcli.model.architecture import Architecture
-from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.base import Reference
+from bertcli.objectives.learner import learner_of
 
 SIZES = Architecture(1000, 64, 1, 1, 64, 16)
 
 
+def references_of(objective: str, fresh: bool) -> tuple[Reference, ...]:
+    return learner_of(objective).references(SIZES, unigram_entropy=5.0, fresh=fresh, mask_rate=0.4)
+
+
 def test_each_term_has_its_reference() -> None:
-    words, label = MaskedLanguage(NEXT_SENTENCE).references(SIZES, unigram_entropy=5.0, fresh=True)
+    words, label = references_of("mlm+nsp", fresh=True)
     assert (words.term, label.term) == ("mlm", "nsp")
     assert words.first_loss == pytest.approx(math.log(1000), abs=0.1)
     assert (words.chance_loss, words.chance_accuracy, words.predicts_words) == (5.0, None, True)
@@ -24,10 +28,10 @@ def test_each_term_has_its_reference() -> None:
 
 
 def test_rows_of_one_text_have_one_term() -> None:
-    (words,) = MaskedLanguage(ONE_TEXT).references(SIZES, unigram_entropy=5.0, fresh=True)
+    (words,) = references_of("mlm", fresh=True)
     assert words.term == "mlm"
 
 
 def test_trained_weights_have_no_expected_first_loss() -> None:
-    references = MaskedLanguage(NEXT_SENTENCE).references(SIZES, unigram_entropy=5.0, fresh=False)
+    references = references_of("mlm+nsp", fresh=False)
     assert [each.first_loss for each in references] == [None, None]

@@ -16,6 +16,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.token_store import OpenStore, open_store
 from bertcli.folders.model_folder import load_rtd_folder
+from bertcli.objectives.learner import learner_of
 from bertcli.objectives.replaced_tokens import ReplacedTokens
 from bertcli.training.pretraining import pretrain
 from bertcli.training.step_report import TermSums, count_step
@@ -44,7 +45,7 @@ def test_losses_and_labels_are_those_of_a_plain_computation(run: Path) -> None:
     _, stream = stream_of(run)
     batch = stream[0]
     model = load_rtd_folder(run / "run" / "model", "tied").eval()
-    terms = ReplacedTokens(50.0, mask_rate=0.15).terms(model, batch)
+    terms = ReplacedTokens(50.0).terms(model, batch)
 
     generator = transformers.ElectraForMaskedLM.from_pretrained(run / "run" / "model" / "generator").eval()
     discriminator = transformers.ElectraForPreTraining.from_pretrained(run / "run" / "model").eval()
@@ -71,7 +72,7 @@ def test_losses_and_labels_are_those_of_a_plain_computation(run: Path) -> None:
 @torch.no_grad()
 def test_micro_batches_give_the_sums_of_the_step(run: Path) -> None:
     _, stream = stream_of(run)
-    model, task = load_rtd_folder(run / "run" / "model", "tied").eval(), ReplacedTokens(50.0, mask_rate=0.15)
+    model, task = load_rtd_folder(run / "run" / "model", "tied").eval(), ReplacedTokens(50.0)
     found = []
     for size in (12, 5, 1):
         micro_batches, sums = stream.micro_batches(0, Share(size)), TermSums()
@@ -86,8 +87,8 @@ def test_micro_batches_give_the_sums_of_the_step(run: Path) -> None:
 
 def test_references_say_what_chance_gives(run: Path) -> None:
     model = load_rtd_folder(run / "run" / "model", "tied")
-    words, replaced = ReplacedTokens(50.0, mask_rate=0.15).references(
-        model.generator.architecture, unigram_entropy=5.0, fresh=True
+    words, replaced = learner_of("rtd").references(
+        model.architecture, unigram_entropy=5.0, fresh=True, mask_rate=0.15
     )
     assert words.predicts_words
     assert replaced.first_loss == pytest.approx(0.693, abs=1e-3)

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 import torch
 
-from bertcli.batches.pair_rules import NEXT_SENTENCE
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.batches.stream import BatchStream
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.system.hardware import Precision
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import LossScale, build_optimizer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.batches.pair_rules import num_steps
+from bertcli.batches.share import num_steps
 from bertcli.config.load import check_config, load_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.system.errors import UserError

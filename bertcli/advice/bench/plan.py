@@ -23,6 +23,7 @@ from bertcli.folders.lengths import check_length
 from bertcli.folders.locate import GENERATOR, resolve_model
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Task
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.hardware import auto_micro_batch_size
 from bertcli.system.memory import StepSizes, count_parameters
 from bertcli.system.terminal import say
@@ -40,11 +41,12 @@ def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
 
     Raises `UserError` for a `config.json` that cannot be read.
     """
+    objective = OBJECTIVES[config.data.objective]
     if config.model.init_from is None:
-        return new_architecture(config.model, vocab_size, objective=config.data.objective)
+        return new_architecture(config.model, vocab_size, objective=objective)
     source, rates = Path(config.model.init_from), dict.fromkeys(RATES, config.model.dropout)
     sizes = replace(read_architecture(source / "config.json"), **rates)
-    if config.data.objective != "rtd":
+    if not objective.generates:
         return sizes
     return replace(sizes, generator=replace(read_architecture(source / GENERATOR / "config.json"), **rates))
 

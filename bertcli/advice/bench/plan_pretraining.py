@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bertcli.advice.bench.plan import Plan, pretraining_sizes
 from bertcli.advice.bench.timing import synthetic_steps
-from bertcli.batches.pair_rules import PAIR_RULES, num_steps, ramp_steps
-from bertcli.batches.share import BatchSizes, MicroBatch, Share
+from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps
 from bertcli.batches.stream import BatchStream
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.config.section import ends, mean_of
@@ -21,7 +20,8 @@ from bertcli.corpus.token_store import OpenStore, ids_dtype
 from bertcli.folders.config_file import sharing
 from bertcli.objectives.base import Task
 from bertcli.objectives.distillation import taught
-from bertcli.objectives.registry import build_model, objective_task
+from bertcli.objectives.learner import learner_of
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.memory import pretraining_parameters
 from bertcli.system.terminal import say
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -36,7 +36,8 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
     """The plan of the run. Raises `UserError` for missing text or model, or a store that does not match."""
     config = decided_config(config, report)
     store = prepare_store(config, report) if (store_folder(config) / MANIFEST).is_file() else None
-    data, pairs = config.data, PAIR_RULES[config.data.objective]
+    data, objective = config.data, OBJECTIVES[config.data.objective]
+    pairs = objective.pairs
     mask_rate = max(ends(data.mask_rate))
     tokenizer = load_given_tokenizer(config) if store is None else store.tokenizer
     vocab_size = config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
@@ -53,7 +54,7 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
                 batch_size,
                 data.max_length,
                 share=share,
-                objective=data.objective,
+                objective=objective,
                 mask_rate=mask_rate,
             )
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
@@ -79,8 +80,8 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
         store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
-        task=_task(config, mask_rate, tokenizer),
-        build=lambda: build_model(config.model, data.objective, sizes),
+        task=_task(config, tokenizer),
+        build=lambda: learner_of(data.objective).build(config.model, sizes),
         make_steps=make_steps,
         given=list(_given(config, store, vocab_size, text_tokens=text_tokens)),
     )
@@ -98,8 +99,8 @@ def _given(
         yield "the teacher's weights come on top of the memory"
 
 
-def _task(config: PretrainConfig, mask_rate: float, tokenizer: Tokenizer | None) -> Task:
-    task = objective_task(config.data.objective, mask_rate=mask_rate)
+def _task(config: PretrainConfig, tokenizer: Tokenizer | None) -> Task:
+    task = learner_of(config.data.objective).task(config.training)
     if config.distillation is None:
         return task
     assert tokenizer is not None, "a student has its teacher's tokenizer"

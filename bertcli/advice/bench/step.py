@@ -31,9 +31,10 @@ from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import training_flops
 from bertcli.model.encoder import encoders
+from bertcli.model.pretraining import LanguageModel
 from bertcli.objectives.base import Task
 from bertcli.objectives.distillation import taught
-from bertcli.objectives.registry import Model, build_model, objective_task
+from bertcli.objectives.learner import learner_of
 from bertcli.system.memory import peak_memory
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.resolve import own_share, resolve_loop
@@ -61,8 +62,8 @@ def bench_synthetic(
     )
     predicted = max(1, round(MASK_RATE * length)) / length
     named = {"what": "step", "family": sizes.family, "preset": model.preset, "length": length}
-    built = build_model(model, objective, sizes)
-    task = objective_task(objective, compiled=training.compile is True)
+    learner = learner_of(objective.name)
+    built, task = learner.build(model, sizes), learner.task(training)
     return named | _measure(built, task, training, batches=stream, predicted=predicted, steps=steps)
 
 
@@ -75,16 +76,16 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     batches, length = full_steps(config, stream, WARMUP_STEPS + steps), config.data.max_length
     predicted = stream.mask_rate(config.data.short_steps) * stream.max_tokens / length
     named = {"what": "step", "family": sizes.family, "preset": config.model.preset, "length": length}
-    objective = config.data.objective
-    model = build_model(config.model, objective, sizes)
-    task: Task = objective_task(objective, compiled=config.training.compile is True)
+    learner = learner_of(config.data.objective)
+    model = learner.build(config.model, sizes)
+    task = learner.task(config.training)
     if config.distillation is not None:
         task = taught(task, config, Tokenizer.load(Path(config.distillation.teacher)))
     return named | _measure(model, task, config.training, batches=batches, predicted=predicted, steps=steps)
 
 
 def _measure(
-    model: Model,
+    model: LanguageModel,
     task: Task,
     training: TrainingConfig,
     batches: Iterator[Sequence[MicroBatch]],

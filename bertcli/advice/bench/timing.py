@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
-from bertcli.batches.pair_rules import PAIR_RULES
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.shared import LoopConfig
 from bertcli.objectives.base import Task
+from bertcli.objectives.registry import MLM_NSP, Objective
 from bertcli.system.hardware import NARROW, Precision
 from bertcli.training.loop import train
 from bertcli.training.optimizer import build_optimizer
@@ -84,7 +84,7 @@ def synthetic_steps(
     batch_size: int,
     length: int,
     share: Share,
-    objective: str = "mlm+nsp",
+    objective: Objective = MLM_NSP,
     mask_rate: float = MASK_RATE,
 ) -> Iterator[list[MicroBatch]]:
     """Steps without end of `batch_size` rows of `length` tokens, divided by `share`."""
@@ -101,9 +101,9 @@ def synthetic_steps(
             rows_M=torch.arange(rows).repeat_interleave(masked),
             columns_M=columns_BM.flatten(),
             targets_M=torch.randint(_FIRST_ID, vocab_size, (rows * masked,), generator=generator),
-            labels_B=torch.arange(rows) % 2 if PAIR_RULES[objective].is_pair else None,
+            labels_B=torch.arange(rows) % 2 if objective.pairs.is_pair else None,
             draws_M=torch.rand(rows * masked, generator=generator, dtype=torch.float64)
-            if objective == "rtd"
+            if objective.generates
             else None,
         )
 

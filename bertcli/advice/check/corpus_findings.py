@@ -11,12 +11,12 @@ from bertcli.advice.check.findings import PLACES, Finding, Places
 from bertcli.advice.check.language import FEWEST_LETTERS
 from bertcli.advice.check.lines import FAULT_TEXTS
 from bertcli.advice.check.repeats import Estimate, RepeatCounter
-from bertcli.batches.pair_rules import PAIR_RULES
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.finish import MOST_UNKNOWN, PIECES, UNKNOWN, check_heldout, known_by
 from bertcli.corpus.sample import FEW_BLANKS, layout_advice
 from bertcli.corpus.shown import LineLook
 from bertcli.corpus.sources import Source
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
 
 REPEATED_LINES = 0.01
@@ -64,7 +64,7 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     except UserError as error:
         yield Finding(True, str(error), share=1.0)
         return
-    if not PAIR_RULES[config.data.objective].is_pair:
+    if not OBJECTIVES[config.data.objective].pairs.is_pair:
         return
     if (len(counts.progress.pieces["train"]) or train.documents) < 2:
         yield Finding(
@@ -87,7 +87,7 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
 def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
     train, heldout = counts.progress.sides["train"], counts.progress.sides["heldout"]
     pairs = train.sentences - train.documents
-    if not PAIR_RULES[config.data.objective].is_pair or not pairs:
+    if not OBJECTIVES[config.data.objective].pairs.is_pair or not pairs:
         return
     share = train.one_sentence_documents / train.documents
     reads = figures.get("epochs") or 0.0

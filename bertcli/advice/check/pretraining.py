@@ -13,8 +13,7 @@ from bertcli.advice.check.corpus import CorpusCounts, count_corpus
 from bertcli.advice.check.corpus_findings import corpus_findings
 from bertcli.advice.check.findings import Finding, Places
 from bertcli.advice.check.lines import Examination
-from bertcli.batches.pair_rules import PAIR_RULES, ramp_steps, tokens_until
-from bertcli.batches.share import BatchSizes
+from bertcli.batches.share import BatchSizes, ramp_steps, tokens_until
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.config.section import ends
 from bertcli.corpus.begin import begin_vocabulary, begun_vocabulary, partial_of
@@ -34,6 +33,7 @@ from bertcli.corpus.shown import look_at_lines
 from bertcli.corpus.sources import Source
 from bertcli.corpus.token_store import SIDES, open_store
 from bertcli.folders.lengths import check_length
+from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -258,7 +258,7 @@ def _figures(
     if tokens is None or frame is None:
         return figures
     data, training = config.data, config.training
-    room = data.max_length - frame.cost(PAIR_RULES[data.objective].is_pair)
+    room = data.max_length - frame.cost(OBJECTIVES[data.objective].pairs.is_pair)
     steps, batch_size = training.steps or DEFAULT_STEPS, ends(training.batch_size)[1]
     steps_per_epoch = math.ceil(tokens["tokens"] / (batch_size * room))
     sizes = BatchSizes(training.batch_size, ramp_steps(config, steps))

@@ -20,6 +20,7 @@ from bertcli.corpus.sample import text_bytes
 from bertcli.corpus.sources import Source
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
+from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
 from bertcli.training.recipe import decided_config, update_sections
 
@@ -111,9 +112,10 @@ def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
 def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
     """The objective `mlm` and the reason, if the text gives no sentence pairs; None: auto decides."""
     if not look.has_documents or amount.documents < 2:
-        return "mlm", "one document, or several of which nothing tells the ends: there are no sentence pairs"
+        why = "one document, or several of which nothing tells the ends: there are no sentence pairs"
+        return MLM.name, why
     if amount.one_sentence > _ONE_SENTENCE:
-        return "mlm", f"{amount.one_sentence:.0%} of the documents have one sentence, and give no pairs"
+        return MLM.name, f"{amount.one_sentence:.0%} of the documents have one sentence, and give no pairs"
     return None, ""
 
 

@@ -15,12 +15,12 @@ from bertcli.advice.bench.timing import (
     time_in_turn,
     time_steps,
 )
-from bertcli.batches.pair_rules import NEXT_SENTENCE
 from bertcli.batches.share import Share
 from bertcli.config.schema import TrainingConfig
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.training.step_report import StepReport
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertcli.advice.check import lines as batches
 from bertcli.advice.check import pretraining
-from bertcli.batches.pair_rules import num_steps
+from bertcli.batches.share import num_steps
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
 from bertcli.config.load import check_config
