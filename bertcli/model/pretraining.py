@@ -56,6 +56,7 @@ class PretrainingModel(LanguageModel):
 
     @property
     def words(self) -> PretrainingModel:
+        """The model itself."""
         return self
 
     def forward(
@@ -139,6 +140,7 @@ class ReplacedTokenModel(LanguageModel):
 
     @property
     def words(self) -> PretrainingModel:
+        """The generator."""
         return self.generator
 
     def forward(

@@ -152,6 +152,7 @@ class WordLearner(Learner[PretrainingModel]):
     advice = "take more text, more training.steps or a smaller model.preset"
 
     def build(self, config: ModelConfig, sizes: Architecture) -> PretrainingModel:
+        """A fresh model, with a pair head if the rows are pairs."""
         del config
         return PretrainingModel(sizes, pair_head=self.objective.pairs.is_pair)
 
@@ -165,6 +166,7 @@ class WordLearner(Learner[PretrainingModel]):
         return loaded.model
 
     def load(self, folder: Path, config: ModelConfig) -> PretrainingModel:
+        """The model of a folder, with the heads that are there."""
         del config
         return self._load(folder).model
 
@@ -177,6 +179,7 @@ class WordLearner(Learner[PretrainingModel]):
         return load_model_folder(folder, pairs=pairs, dropout=dropout, mask_decoder=True)
 
     def task(self, training: TrainingConfig) -> MaskedLanguage:
+        """The losses of words and pairs."""
         return MaskedLanguage(self.objective.pairs, training.compile is True)
 
     def references(
@@ -201,6 +204,7 @@ class WordLearner(Learner[PretrainingModel]):
     def judge(
         self, reference: Reference, loss: float, accuracy: float, metrics: Mapping[str, Any]
     ) -> tuple[str, bool]:
+        """The loss of the words beside that of word frequencies alone."""
         del accuracy, metrics
         gain, held_out = reference.chance_loss - loss, f"held-out {self.term} {loss:.3f}"
         alone = f"word frequencies alone ({reference.chance_loss:.3f})"

@@ -76,6 +76,7 @@ class ReplacementLearner(Learner[ReplacedTokenModel]):
     advice = "take more text or more training.steps"
 
     def build(self, config: ModelConfig, sizes: Architecture) -> ReplacedTokenModel:
+        """A fresh model and its generator."""
         return ReplacedTokenModel(sizes, sharing(config, sizes.family))
 
     def go_on_from(self, source: Path, config: ModelConfig) -> ReplacedTokenModel:
@@ -87,9 +88,11 @@ class ReplacementLearner(Learner[ReplacedTokenModel]):
         return load_rtd_folder(folder, sharing(config, family), dropout)
 
     def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
+        """The generator."""
         return self.load(folder, config).generator
 
     def task(self, training: TrainingConfig) -> ReplacedTokens:
+        """The losses of generator and discriminator."""
         return ReplacedTokens(training.rtd_weight, training.compile is True)
 
     def references(
@@ -111,6 +114,7 @@ class ReplacementLearner(Learner[ReplacedTokenModel]):
     def judge(
         self, reference: Reference, loss: float, accuracy: float, metrics: Mapping[str, Any]
     ) -> tuple[str, bool]:
+        """The discriminator's figures beside those of an answer that knows only how many are replaced."""
         (constant, original), found = reference.by_chance(metrics), metrics["rtd_found"]
         return (
             f"held-out rtd {loss:.3f}: {found:.1%} of the replaced tokens are found, and {accuracy:.1%} of "
