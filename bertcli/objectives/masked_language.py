@@ -171,6 +171,7 @@ class WordLearner(Learner[PretrainingModel]):
         return self._load(folder).model
 
     def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
+        """The model without its pair head."""
         del config
         loaded = self._load(folder, pairs=False)
         return loaded.model if loaded.report.has("mlm_head") else None
@@ -185,6 +186,7 @@ class WordLearner(Learner[PretrainingModel]):
     def references(
         self, sizes: Architecture, unigram_entropy: float, fresh: bool, mask_rate: float
     ) -> tuple[Reference, ...]:
+        """The references of the words, and of the pairs if there are any."""
         del mask_rate
         words = words_reference(unigram_entropy, expected_first_mlm_loss(sizes) if fresh else None)
         pairs = self.objective.pairs

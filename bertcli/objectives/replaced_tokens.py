@@ -98,6 +98,7 @@ class ReplacementLearner(Learner[ReplacedTokenModel]):
     def references(
         self, sizes: Architecture, unigram_entropy: float, fresh: bool, mask_rate: float
     ) -> tuple[Reference, ...]:
+        """The references of generator and discriminator."""
         assert sizes.generator is not None
         first_loss = expected_first_mlm_loss(sizes.generator) if fresh else None
         chance = -mask_rate * math.log(mask_rate) - (1 - mask_rate) * math.log(1 - mask_rate)
@@ -123,6 +124,7 @@ class ReplacementLearner(Learner[ReplacedTokenModel]):
         )
 
     def card_rows(self, config: PretrainConfig, sizes: Architecture) -> str:
+        """The generator's sizes, and the weight of the discriminator's loss."""
         assert sizes.generator is not None
         return (
             f"| generator | {sizes.generator.layers} layers x {sizes.generator.hidden} |\n"
