@@ -50,6 +50,8 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
         load_task(folder, plain, "tags.csv", "text,tags\nit runs,PRON VERB\n")
         several = {"type": "classification", "text": "q", "label": "l", "multi_label": True}
         load_task(folder, several, "several.csv", "q,l\none,a|b\ntwo,c\n")
+        share = {"type": "regression", "text": "q", "label": "n", "sigmoid": True}
+        load_task(folder, share, "shares.csv", "q,n\none,0.5\ntwo,1\n")
         pairs = {"type": "sentence-embedding", "text": ["a", "b"]}
         data = load_task(folder, pairs, "pairs.csv", "a,b\none cat,a cat\ntwo,both\n")
         data.task.term(torch.randn(4, 8), LabeledBatch(tuple(data.train.items), pad_id=0))

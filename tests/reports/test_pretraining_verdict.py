@@ -91,7 +91,7 @@ def test_the_log_and_the_card_say_it(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = small_config(corpus, tmp_path / "run", training={"learning_rate": 5.0})
-    model = pretrain(check_config(PretrainConfig, value, "test"), resume=False, overwrite=False)
+    model, _ = pretrain(check_config(PretrainConfig, value, "test"), resume=False, overwrite=False)
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("verdict: ")]
     assert "the model learned nothing from context" in said[0]
     assert "training.learning_rate is 5, auto takes" in said[0]
@@ -109,7 +109,7 @@ def test_the_best_model_is_kept_and_a_resume_keeps_the_same(
             evaluation={"every_steps": 1},
             checkpoint={"every_steps": 1, "keep_last": 9, "keep_best": True},
         )
-        model = pretrain(check_config(PretrainConfig, value, "test"), resume=resume, overwrite=False)
+        model, _ = pretrain(check_config(PretrainConfig, value, "test"), resume=resume, overwrite=False)
         return (model / "model.safetensors").read_bytes()
 
     kept = run(tmp_path / "run")
@@ -148,5 +148,5 @@ def test_the_card_of_another_language_has_no_english_example(corpus: Path, tmp_p
         corpus={"language": "pt", "store": str(tmp_path / "s")},
         training={"steps": 1},
     )
-    model = pretrain(check_config(PretrainConfig, value, "test"), resume=False, overwrite=False)
+    model, _ = pretrain(check_config(PretrainConfig, value, "test"), resume=False, overwrite=False)
     assert 'bertcli predict-mask . "... [MASK] ..."' in (model / "README.md").read_text()
