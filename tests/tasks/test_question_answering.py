@@ -185,7 +185,7 @@ def test_neighbors_and_splits_change_nothing():
 
 
 def test_a_threshold_is_for_questions():
-    with pytest.raises(ValidationError, match="null_threshold: 1.0 is for type: question-answering"):
+    with pytest.raises(ValidationError, match="null_threshold: 1\\.0 is for type: question-answering"):
         TaskSettings(type="token-classification", null_threshold=1.0)
 
 
