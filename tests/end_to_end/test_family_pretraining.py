@@ -73,7 +73,7 @@ def two_rows(folder: Path) -> tuple[Any, torch.Tensor, torch.Tensor]:
 def test_transformers_loads_the_folder_with_equal_outputs(
     runs: dict[FamilyName, Path], family: FamilyName
 ) -> None:
-    folder, objective = runs[family] / "model", NEW[family].objective
+    folder, objective = runs[family] / "model", NEW[family].objective.name
     theirs = load_with_transformers(folder, "masked-lm" if objective == "mlm" else "pretraining", family)
     inputs, ids_BT, mask_BT = two_rows(folder)
     want = theirs(**inputs)
@@ -130,7 +130,7 @@ def test_the_first_loss_is_the_expected_one(runs: dict[FamilyName, Path], family
 
     first = read_rows(runs[family] / "metrics.jsonl", "train")[0]
     folder = runs[family] / "model"
-    folder = folder / "generator" if NEW[family].objective == "rtd" else folder
+    folder = folder / "generator" if NEW[family].objective.name == "rtd" else folder
     sizes = load_model_folder(folder).model.architecture
     assert first["mlm_loss"] == pytest.approx(expected_first_mlm_loss(sizes), abs=0.1)
 
@@ -144,7 +144,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(
     result = run_cli("pretrain", config, "--resume")
     assert result.returncode == 0, result.stderr
     names = ["model/model.safetensors", "checkpoints/step-00000012/optimizer.safetensors"]
-    names += ["model/generator/model.safetensors"] * (NEW[family].objective == "rtd")
+    names += ["model/generator/model.safetensors"] * (NEW[family].objective.name == "rtd")
     for name in names:
         assert (tmp_path / "run" / name).read_bytes() == (runs[family] / name).read_bytes()
 
