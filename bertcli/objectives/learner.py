@@ -16,6 +16,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import LanguageModel, PretrainingModel
 from bertcli.objectives.base import Reference, Task
 from bertcli.objectives.registry import OBJECTIVES, Objective, imported
+from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 M = TypeVar("M", bound=LanguageModel)
@@ -101,7 +102,9 @@ class Learner(ABC, Generic[M]):
 
 
 def learner_of(objective: str) -> Learner[Any]:
-    """The learner of a value of `data.objective`."""
+    """The learner of a value of `data.objective`. Raises `UserError` for `auto`, which a run decides."""
+    if objective not in OBJECTIVES:
+        raise UserError(f"data.objective: {objective}, but a run folder's config has what its run decided")
     found = OBJECTIVES[objective]
     return imported(found.learned_by)(found)
 

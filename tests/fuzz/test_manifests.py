@@ -19,6 +19,7 @@ from bertcli.reports.page import ReportOptions
 from bertcli.training.checkpoint import newest_checkpoint
 from bertcli.training.evaluate import BestEvaluation
 from bertcli.training.metrics_log import cut_back, read_metrics
+from bertcli.training.recipe import update_sections
 from tests.decided import data_config
 from tests.finetunes import checked, spam_config
 from tests.fuzz.good import copy_of, good_store, store_config
@@ -155,7 +156,8 @@ def as_rows(tree: object) -> bytes:
 )
 def test_a_report_of_any_metrics_and_verdict(metrics: bytes, verdict: bytes | None) -> None:
     with scratch() as folder:
-        pretraining = store_config(good_store().parent / "corpus.txt", folder)
+        asked = store_config(good_store().parent / "corpus.txt", folder)
+        pretraining = update_sections(asked, {"data": {"objective": "mlm+nsp"}})
         (folder / "metrics.jsonl").write_bytes(metrics)
         if verdict is not None:
             (folder / "verdict.json").write_bytes(verdict)
