@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 from torch import Tensor
@@ -15,7 +16,7 @@ from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import LanguageModel, PretrainingModel
 from bertcli.objectives.base import Reference, Task
-from bertcli.objectives.registry import OBJECTIVES, Objective, imported
+from bertcli.objectives.registry import OBJECTIVES, Objective
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -102,11 +103,14 @@ class Learner(ABC, Generic[M]):
 
 
 def learner_of(objective: str) -> Learner[Any]:
-    """The learner of a value of `data.objective`. Raises `UserError` for `auto`, which a run decides."""
+    """The learner of a value of `data.objective`. Raises `UserError` for `auto`."""
     if objective not in OBJECTIVES:
-        raise UserError(f"data.objective: {objective}, but a run folder's config has what its run decided")
+        raise UserError(
+            f"data.objective: {objective}; expected the objective that the run decided: "
+            f"{', '.join(OBJECTIVES)}"
+        )
     found = OBJECTIVES[objective]
-    return imported(found.learned_by)(found)
+    return resolve_name(found.learned_by)(found)
 
 
 def words_alone(model: LanguageModel, weights: Mapping[str, Tensor]) -> PretrainingModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 
@@ -34,7 +34,7 @@ class PairRule:
     @property
     def draw(self) -> Callable[..., Any]:
         """The function `drawn_by`."""
-        return imported(f"bertcli.batches.pairs:{self.drawn_by}")
+        return resolve_name(f"bertcli.batches.pairs:{self.drawn_by}")
 
 
 ONE_TEXT = PairRule("", (), "draw_spans")
@@ -88,9 +88,3 @@ if TYPE_CHECKING:
     ObjectiveName = str
 else:
     ObjectiveName = Literal[tuple(OBJECTIVES)]
-
-
-def imported(name: str) -> Any:
-    """What `module:attribute` names."""
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 TASKS = {
@@ -20,5 +20,4 @@ a task with files of a more particular form stands below the others."""
 
 def import_task(type: str) -> Any:
     """The class of a task, a `tasks.supervised.LabeledTask`; `type` is a key of `TASKS`."""
-    module, _, name = TASKS[type].partition(":")
-    return getattr(import_module(module), name)
+    return resolve_name(TASKS[type])
