@@ -179,7 +179,7 @@ class TaskSettings(Section):
         return self
 
     def _check_taken(self, kind: Literal["keys", "formats"], value: str, what: str) -> None:
-        """Raise `ValueError` for a key or a format that other tasks take alone."""
+        """Raise `ValueError` for a key or a format that only other tasks take."""
         takers = [type for type in TASKS if value in getattr(import_task(type), kind)]
         if takers and self.type not in takers:
             raise ValueError(f"{what} is for type: {' or '.join(takers)}, not {self.type}")

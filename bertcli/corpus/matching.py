@@ -49,7 +49,7 @@ def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
 
 @lru_cache(maxsize=1)
 def _read_once(path: Path, lowercase: bool, strip_accents: bool | None, state: tuple[Any, ...]) -> Tokenizer:
-    """The tokenizer at `path`, which stages after each other ask for; `state` changes with its files."""
+    """The tokenizer at `path`, read once for all stages of a run; `state` changes when its files change."""
     del state
     return Tokenizer.load(path, lowercase, strip_accents)
 

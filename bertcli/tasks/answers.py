@@ -160,8 +160,8 @@ class Span:
 def best_spans(windows: Sequence[range], logits: Sequence[Tensor]) -> list[Span]:
     """The best `NUM_BEST` spans of at most `MAX_TOKENS` tokens, the best first; none in an empty text.
 
-    `logits` holds [tokens of the window, 2] for each of `windows` (`windows.cut_windows`). A span counts in
-    the window where its first token has most context. All these spans are compared, not only those between
+    `logits` holds [tokens of the window, 2] for each of `windows` (`supervised.cut_windows`). A span counts
+    in the window where its first token has most context. All these spans are compared, not only those between
     the likeliest starts and ends.
     """
     if not windows[-1]:

@@ -18,8 +18,8 @@ class ReadingTask(ABC):
 
     Attributes:
         type: the name of the task in `tasks.registry.TASKS`, and in `task.type`.
-        keys: the keys of `TaskConfig` that this task takes, and not every task.
-        formats: the values of `task.format` that this task takes, and not every task.
+        keys: the keys of `TaskConfig` that this task takes and some tasks do not.
+        formats: the values of `task.format` that this task takes and some tasks do not.
         names_columns: whether the config must name the columns of text and label.
         has_choices: whether a row has choices, two or more, after its texts.
         takes_pairs: whether a row of one text may also be a pair.

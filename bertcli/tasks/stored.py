@@ -27,9 +27,9 @@ class StoredTask:
 
     @classmethod
     def is_in(cls, config: Mapping[str, Any]) -> bool:
-        """True if the `config.json` of another library, for a class with this head, is that of this task.
+        """True if a `config.json` that another library wrote for a class with this head fits this task.
 
-        If it is for several tasks, the first of `tasks.registry.TASKS` reads it.
+        If it fits several tasks, the first of `tasks.registry.TASKS` reads it.
         """
         return cls.head is not None
 
@@ -44,14 +44,12 @@ class StoredTask:
     @classmethod
     def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
         """The keys of `config.json` by which other libraries read the model, except the class."""
-        return (
-            {}
-            if not labels
-            else {
-                "id2label": {str(i): label for i, label in enumerate(labels)},
-                "label2id": {label: i for i, label in enumerate(labels)},
-            }
-        )
+        if not labels:
+            return {}
+        return {
+            "id2label": {str(i): label for i, label in enumerate(labels)},
+            "label2id": {label: i for i, label in enumerate(labels)},
+        }
 
     def parts(self, prediction: Any) -> Sequence[Any]:
         """The answer in parts: numbers, or what is right or wrong by itself, as each word's tag is."""

@@ -94,7 +94,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
 
 
 def _how_calculated(device: str, known: KnownDevice, least: float) -> list[str]:
-    """The lines on what a calculation rests on; `least`: the least seconds of a micro-batch."""
+    """The lines that say how a time was calculated; `least`: the least seconds of a micro-batch."""
     return [
         f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no micro-batch "
         f"faster than its kernels can be launched ({1e3 * least:.1f} ms)",

@@ -1,4 +1,4 @@
-"""The task of a labeled file: its rows as far as they show it, and the task that recognizes them."""
+"""What a labeled file holds: its first rows, and the task that recognizes them."""
 
 from __future__ import annotations
 
