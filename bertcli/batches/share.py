@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bertcli.config.schema import DEFAULT_STEPS, DataConfig, PretrainConfig
-from bertcli.config.section import AUTO, ends, value_at
+from bertcli.config.run import DataRecipe, PretrainRecipe
+from bertcli.config.schema import DEFAULT_STEPS
+from bertcli.config.section import ends, value_at
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.tokenizer.frame import Frame
 
@@ -78,14 +79,14 @@ class BatchSizes:
         return int(self._before[min(step, ramp_steps)]) + max(0, step - ramp_steps) * self._end
 
 
-def tokens_until(config: DataConfig, frame: Frame, sizes: BatchSizes, step: int) -> int:
+def tokens_until(config: DataRecipe, frame: Frame, sizes: BatchSizes, step: int) -> int:
     """The most tokens of text in all rows of the steps before `step`."""
     cost = frame.cost(OBJECTIVES[config.objective].pairs.is_pair)
     rows, short = sizes.before(step), sizes.before(min(step, config.short_steps))
     return short * (config.short_length - cost) + (rows - short) * (config.max_length - cost)
 
 
-def num_steps(config: PretrainConfig, frame: Frame, num_tokens: float) -> int:
+def num_steps(config: PretrainRecipe, frame: Frame, num_tokens: float) -> int:
     """The number of steps; an epoch is the number of full rows that hold the corpus's tokens once."""
     data, training = config.data, config.training
     if training.epochs is None:
@@ -98,11 +99,10 @@ def num_steps(config: PretrainConfig, frame: Frame, num_tokens: float) -> int:
         return tokens_until(data, frame, BatchSizes(training.batch_size, ramp), step=steps)
 
     steps = bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, ramp=steps))
-    if training.ramp_steps in (AUTO, steps):
-        return steps
-    return bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, training.ramp_steps))
+    ramp = ramp_steps(config, steps)
+    return steps if ramp == steps else bisect_left(numbers, tokens, lo=1, key=lambda steps: read(steps, ramp))
 
 
-def ramp_steps(config: PretrainConfig, steps: int) -> int:
+def ramp_steps(config: PretrainRecipe, steps: int) -> int:
     """The value of `training.ramp_steps` in a run of `steps` steps."""
-    return steps if config.training.ramp_steps == AUTO else config.training.ramp_steps
+    return steps if config.training.ramp_steps == "auto" else config.training.ramp_steps

@@ -21,7 +21,7 @@ from bertcli.batches.masking import MaskRule, mask_rows
 from bertcli.batches.pairs import draw_sizes
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
 from bertcli.batches.slots import I64, Slots, Spans, draw_slots
-from bertcli.config.schema import DataConfig, PretrainConfig
+from bertcli.config.run import DataRecipe, PretrainRecipe
 from bertcli.config.section import ends, value_at
 from bertcli.corpus.manifest import REBUILD
 from bertcli.corpus.token_store import OpenStore, TokenStore
@@ -38,7 +38,7 @@ class BatchStream:
         self,
         store: TokenStore,
         tokenizer: Tokenizer,
-        config: DataConfig,
+        config: DataRecipe,
         seed: int,
         batch_size: int | tuple[int, int],
         ramp_steps: int = 1,
@@ -196,7 +196,7 @@ def pair_problem(rule: PairRule, store: TokenStore) -> str | None:
     return None
 
 
-def training_stream(config: PretrainConfig, store: OpenStore) -> BatchStream:
+def training_stream(config: PretrainRecipe, store: OpenStore) -> BatchStream:
     """The batches of a run. Raises the `UserError` of `BatchStream`."""
     steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
     return BatchStream(

@@ -68,9 +68,10 @@ def step(
     Example: bertcli bench step --preset tiny --vocab-size 2048 --steps 5
     """
     from bertcli.advice.bench.step import bench_config, bench_synthetic
+    from bertcli.advice.bench.timing import training_to_time
     from bertcli.config.load import load_config
-    from bertcli.config.model import ModelConfig
-    from bertcli.config.schema import PretrainConfig, TrainingConfig
+    from bertcli.config.run import ModelRecipe
+    from bertcli.config.schema import PretrainConfig
     from bertcli.system.errors import UserError
 
     if config is not None:
@@ -78,15 +79,14 @@ def step(
         return
     if set_:
         raise UserError("--set: only with --config; without one, give the sizes as options")
-    training = TrainingConfig(
+    training = training_to_time(
         batch_size=batch_size,
-        learning_rate=1e-4,  # does not matter for the speed
         micro_batch_size=micro_batch_size or "auto",
         precision=precision,
         device=device,
         compile=compile_,
     )
-    model = ModelConfig(family=family, preset=preset, dropout=dropout, max_positions=max(512, length))
+    model = ModelRecipe(family=family, preset=preset, dropout=dropout, max_positions=max(512, length))
     _show(bench_synthetic(model, vocab_size, length, training=training, steps=steps), json_)
 
 
@@ -131,7 +131,8 @@ def tokenize(
     """
     from bertcli.advice.bench.data import bench_tokenize
     from bertcli.config.load import load_config
-    from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+    from bertcli.config.run import TokenizerRecipe
+    from bertcli.config.schema import CorpusConfig, PretrainConfig
     from bertcli.corpus.matching import train_on_corpus
     from bertcli.corpus.sources import find_sources
     from bertcli.system.errors import UserError
@@ -145,7 +146,7 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        options = TokenizerConfig(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
+        options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
         loaded = train_on_corpus(find_sources(corpus.files), corpus, options, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 

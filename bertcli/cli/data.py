@@ -65,10 +65,10 @@ def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[
     from bertcli.advice.check.pretraining import check_pretraining
     from bertcli.config.schema import PretrainConfig
     from bertcli.system.errors import UserError
-    from bertcli.training.recipe import decided_config
+    from bertcli.training.recipe import decide_recipe
 
     if isinstance(config, PretrainConfig):
-        return check_pretraining(decided_config(config, say), tokens, say)
+        return check_pretraining(decide_recipe(config, say), tokens, say)
     if tokens:
         raise UserError("--tokens: only for a corpus; all rows of labeled files are tokenized anyway")
     from bertcli.advice.check.finetuning import LabeledCheck  # only here, since it imports torch
@@ -179,9 +179,9 @@ def show_batch(
     from bertcli.corpus.build import prepare_store
     from bertcli.corpus.shown import look_at_lines
     from bertcli.corpus.sources import find_present
-    from bertcli.training.recipe import decided_config
+    from bertcli.training.recipe import decide_recipe
 
-    run = decided_config(load_config(PretrainConfig, config, set_), say)
+    run = decide_recipe(load_config(PretrainConfig, config, set_), say)
     store = prepare_store(run, say)
     stream = training_stream(run, store)
 

@@ -46,12 +46,12 @@ def prepare(
     from bertcli.corpus.finish import check_known, misfits
     from bertcli.training import ranks
     from bertcli.training.identity import pretraining_inputs
-    from bertcli.training.recipe import decided_config
+    from bertcli.training.recipe import decide_recipe
     from bertcli.training.run_folder import check_spared
 
     with ranks.joined():
         checked = ranks.on_first(
-            lambda: decided_config(load_config(PretrainConfig, config, set_), say, overwrite)
+            lambda: decide_recipe(load_config(PretrainConfig, config, set_), say, overwrite)
         )
         if overwrite:
             removed, advice = [place_of(checked), partial_of(checked)], "name another folder in corpus.store"
@@ -172,7 +172,8 @@ def train(
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
     from bertcli.config.load import check_config
-    from bertcli.config.schema import CorpusConfig, TokenizerConfig
+    from bertcli.config.run import TokenizerRecipe
+    from bertcli.config.schema import CorpusConfig
     from bertcli.corpus.chunks import encoding_notes
     from bertcli.corpus.matching import train_on_corpus
     from bertcli.corpus.sources import find_sources
@@ -195,7 +196,7 @@ def train(
     sources, fresh = find_sources(files), NEW[family]
     for note in encoding_notes(sources, corpus):
         say(note)
-    options = TokenizerConfig(
+    options = TokenizerRecipe(
         vocab_size=vocab_size,
         kind=kind or fresh.tokenizer,
         lowercase=fresh.lowercase if cased is None else not cased,

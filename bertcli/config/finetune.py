@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Generic, Never, Self
 
 from pydantic import Field, model_validator
 
 from bertcli.config.schema import LoggingConfig
-from bertcli.config.section import MOST, Count, FilePath, Positive, Rows, Section, Weight, refuse_other_kind
-from bertcli.config.shared import LoopConfig
+from bertcli.config.section import (
+    MOST,
+    ByMachine,
+    Count,
+    FilePath,
+    LoopConfig,
+    Positive,
+    Rows,
+    Section,
+    Weight,
+    refuse_other_kind,
+)
 from bertcli.config.task import TaskConfig
 from bertcli.tasks.registry import import_task
 
@@ -30,7 +40,7 @@ class FinetuneDistillationConfig(Section):
         return self
 
 
-class FinetuneTrainingConfig(LoopConfig):
+class FinetuneTrainingConfig(LoopConfig[Never, ByMachine], Generic[ByMachine]):
     """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
 
     epochs: Positive = 3.0
@@ -81,7 +91,7 @@ class FinetuneCheckpointConfig(Section):
     """Number of latest checkpoints that are kept, besides the best one."""
 
 
-class FinetuneConfig(Section):
+class FinetuneConfig(Section, Generic[ByMachine]):
     """A fine-tuning run."""
 
     output_dir: FilePath
@@ -95,7 +105,7 @@ class FinetuneConfig(Section):
     """The model to fine-tune: a run folder, a model folder, any Hugging Face folder of a supported family, or
     a hub id."""
     task: TaskConfig
-    training: FinetuneTrainingConfig = FinetuneTrainingConfig()
+    training: FinetuneTrainingConfig[ByMachine] = FinetuneTrainingConfig()
     distillation: FinetuneDistillationConfig | None = None
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Generic, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.section import AUTO, Decided, FilePath, Section, Tokens
+from bertcli.config.section import AUTO, ByText, FilePath, Section, Tokens
 from bertcli.families.family import FamilyName, Fresh, Sharing
 from bertcli.families.registry import NEW
 
@@ -43,7 +43,7 @@ class GeneratorConfig(Section):
     (He et al. 2023). null: gradient-disentangled for deberta-v3, else tied."""
 
 
-class ModelConfig(Section):
+class ModelConfig(Section, Generic[ByText]):
     """A preset, or the sizes one by one; a given size replaces that of the preset."""
 
     family: FamilyName | None = None
@@ -61,7 +61,7 @@ class ModelConfig(Section):
     has gates."""
     max_positions: Tokens | None = None
     """Tokens in the longest row that the model can read. null: 512; 8,192 for modernbert."""
-    dropout: Decided[float, Field(ge=0.0, lt=1.0)] = AUTO
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] | ByText = AUTO
     """Dropout rate of hidden states and attention probabilities. auto: 0 in a run that is too short to
     overfit, else 0.1; always 0.1 with `init_from`."""
     generator: GeneratorConfig = GeneratorConfig()

@@ -7,7 +7,7 @@ one section are in its class; checks across sections are in `PretrainConfig`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Generic, Literal, Never, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -19,10 +19,13 @@ from bertcli.config.section import (
     MOST_TOKENS,
     Auto,
     BadBytes,
+    ByMachine,
+    ByText,
     Count,
-    Decided,
     Decoding,
+    DistillationConfig,
     FilePath,
+    LoopConfig,
     Paths,
     Positive,
     Probability,
@@ -33,7 +36,6 @@ from bertcli.config.section import (
     own_encoding,
     refuse_other_kind,
 )
-from bertcli.config.shared import DistillationConfig, LoopConfig
 from bertcli.families.family import TokenizerKind
 from bertcli.objectives.registry import ObjectiveName
 
@@ -92,18 +94,18 @@ class CorpusConfig(Section):
         return self
 
 
-class TokenizerConfig(Section):
+class TokenizerConfig(Section, Generic[ByText]):
     """An existing vocabulary, or the kind, size and normalization of the one to train."""
 
     path: FilePath | None = None
     """An existing vocab.txt, tokenizer.json or model folder; null: a tokenizer is trained on the corpus."""
-    kind: Decided[TokenizerKind, Field()] = AUTO
+    kind: TokenizerKind | Auto = AUTO
     """Kind of the tokenizer to train. auto: WordPiece for bert, distilbert and electra, Unigram for albert
     and deberta-v3, else byte-level BPE. Unigram needs the extra `unigram`."""
-    vocab_size: Decided[int, Field(ge=6, le=MOST_TOKENS)] = AUTO
+    vocab_size: Annotated[int, Field(ge=6, le=MOST_TOKENS)] | ByText = AUTO
     """Number of entries in the vocabulary. auto: from the size of the text and its number of distinct
     characters."""
-    lowercase: Decided[bool, Field()] = AUTO
+    lowercase: bool | ByText = AUTO
     """Whether text is lowercased. auto: true for bert, distilbert, electra and albert."""
     strip_accents: bool | None = None
     """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
@@ -122,7 +124,7 @@ class TokenizerConfig(Section):
         """The effective `strip_accents` of a vocabulary trained here, or of a bare vocab.txt."""
         if self.strip_accents is not None:
             return self.strip_accents
-        return self.lowercase and self.path is not None
+        return self.lowercase is True and self.path is not None
 
 
 MASK_SPLIT = (0.8, 0.1, 0.1)
@@ -130,40 +132,41 @@ MASK_SPLIT = (0.8, 0.1, 0.1)
 
 
 Share = Annotated[float, Field(gt=0.0, lt=1.0)]
+Steps = Annotated[int, Field(ge=0, le=MOST)]
 
 
-class DataConfig(Section):
+class DataConfig(Section, Generic[ByText, ByMachine]):
     """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
 
-    objective: Decided[ObjectiveName, Field()] = AUTO
+    objective: ObjectiveName | ByText = AUTO
     """What the model learns. mlm: masked words; mlm+nsp: also whether text B follows text A; mlm+sop: also
     whether A and B are swapped; rtd: which words a generator replaced. auto: mlm+nsp for bert, mlm+sop for
     albert, rtd for electra and deberta-v3, else mlm."""
     max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
-    short_steps: Decided[int, Field(ge=0, le=MOST)] = AUTO
+    short_steps: Steps | ByText = AUTO
     """Number of first steps whose rows have `short_length` tokens, on which attention learns faster. auto:
     enough for that, at most 40 % of the steps; 0 where rows are short anyway, or with `init_from`."""
     short_length: Tokens = 32
     """Tokens in a row of the first `short_steps` steps."""
     short_pair_probability: Probability = 0.1
     """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
-    mask_rate: Decided[Share | tuple[Share, Share], Field()] = AUTO
+    mask_rate: Share | tuple[Share, Share] | ByText = AUTO
     """Share of the tokens that are predicted; [start, end]: it moves over `training.ramp_steps`. auto: 0.4,
     so that the model learns more from each row (Wettig et al. 2023); 0.3 for modernbert; 0.15 with
     `init_from` or `distillation`."""
-    mask_split: Decided[tuple[Probability, Probability, Probability], Field()] = AUTO
+    mask_split: tuple[Probability, Probability, Probability] | ByText = AUTO
     """Shares of the chosen tokens that become [MASK], become a random token, or stay unchanged. auto: [0.8,
     0.1, 0.1]; with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""
     masking: Literal["token", "word", "span"] = "token"
     """Unit that is chosen as a whole: a token, all pieces of a word, or a span of one to three words (Lan et
     al. 2020, section 4.1)."""
-    workers: Annotated[int, Field(ge=0, le=1_024)] | Auto = "auto"
+    workers: Annotated[int, Field(ge=0, le=1_024)] | ByMachine = AUTO
     """Number of processes that make batches. auto: none on a CPU, up to 4 for a GPU."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.mask_split != AUTO and abs(sum(self.mask_split) - 1.0) > 1e-6:
+        if isinstance(self.mask_split, tuple) and abs(sum(self.mask_split) - 1.0) > 1e-6:
             raise ValueError(f"mask_split must add up to 1, got {sum(self.mask_split):g}")
         if self.short_steps not in (0, AUTO) and self.short_length > self.max_length:
             raise ValueError(
@@ -177,21 +180,21 @@ DECAY_SHARE = 0.1
 RTD_WEIGHT = 50.0
 
 
-class TrainingConfig(LoopConfig):
+class TrainingConfig(LoopConfig[ByText, ByMachine], Generic[ByText, ByMachine]):
     """The optimizer's steps of a pretraining run: how many, how large, how fast."""
 
     steps: Count | None = None
     """Number of optimizer steps. null: the steps of `epochs`, or 1,000 if that is null too."""
     epochs: Positive | None = None
     """Number of passes over the tokens of the corpus; replaces `steps`."""
-    batch_size: Decided[Rows | tuple[Rows, Rows], Field()] = AUTO
+    batch_size: Rows | tuple[Rows, Rows] | ByText = AUTO
     """Rows per optimizer step; [start, end]: it moves over `ramp_steps`. auto: 32 in a short run, up to 256
     in a long one."""
-    warmup_steps: Decided[int, Field(ge=0, le=MOST)] = AUTO
+    warmup_steps: Steps | ByText = AUTO
     """Number of steps in which the learning rate rises. auto: 8 % of the steps, at most 10,000."""
     decay_share: Share = DECAY_SHARE
     """Share of the steps in which the learning rate falls, for the schedule stable-decay."""
-    ramp_steps: Decided[int, Field(ge=1, le=MOST)] = AUTO
+    ramp_steps: Count | ByMachine = AUTO
     """Number of steps in which `batch_size` and `data.mask_rate` move linearly from start to end; then they
     stay. auto: the steps of the run; a resume with more steps keeps it."""
     rtd_weight: Positive = RTD_WEIGHT
@@ -199,7 +202,7 @@ class TrainingConfig(LoopConfig):
     et al. 2020)."""
 
     @property
-    def largest_batch(self) -> int:
+    def largest_batch(self: TrainingConfig[Never, ByMachine]) -> int:
         return max(ends(self.batch_size))
 
     @model_validator(mode="after")
@@ -243,7 +246,7 @@ class LoggingConfig(Section):
     """Whether the run writes `report.html` at its end, as `bertcli report` does."""
 
 
-class PretrainConfig(Section):
+class PretrainConfig(Section, Generic[ByText, ByMachine]):
     """A pretraining run."""
 
     output_dir: FilePath
@@ -251,10 +254,10 @@ class PretrainConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     """Seed of weights, order and masks; the same seed gives the same run."""
     corpus: CorpusConfig
-    tokenizer: TokenizerConfig = TokenizerConfig()
-    data: DataConfig = DataConfig()
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
+    tokenizer: TokenizerConfig[ByText] = TokenizerConfig()
+    data: DataConfig[ByText, ByMachine] = DataConfig()
+    model: ModelConfig[ByText] = ModelConfig()
+    training: TrainingConfig[ByText, ByMachine] = TrainingConfig()
     distillation: DistillationConfig | None = None
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()

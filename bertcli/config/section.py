@@ -1,14 +1,15 @@
-"""What the sections of all configs have in common."""
+"""What the sections of all configs have in common, and the sections that configs of both kinds have."""
 
 from __future__ import annotations
 
 import os
 import re
 import reprlib
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Never, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -18,7 +19,9 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
+from typing_extensions import TypeVar
 
 
 def _expanded(path: str) -> str:
@@ -64,24 +67,18 @@ Paths = Annotated[
 """A list of paths; one path alone means a list of one."""
 
 AUTO: Any = "auto"
-"""The default of a `Decided` field."""
-if TYPE_CHECKING:
-    from typing import Annotated as Decided
-else:
-
-    class Decided:
-        """A key that may be `auto` in a file: `Decided[int, Field(ge=1)]` is an integer or `auto`.
-
-        Code reads the field only after `bertcli.training.recipe` has replaced `auto`; its type there is
-        `int`.
-        """
-
-        def __class_getitem__(cls, items: Any) -> Any:
-            return Annotated[items] | Auto
+"""The default of a key that may be `auto`."""
+ByText = TypeVar("ByText", bound=Auto, default=Auto, covariant=True)
+"""`auto` of the keys that family, text and steps decide. In a decided config it is `Never`: the type
+`int | ByText` of a key is then `int`, in code and when the config is checked."""
+ByMachine = TypeVar("ByMachine", bound=Auto, default=Auto, covariant=True)
+"""`auto` of the keys that store and machine decide, later than `ByText`."""
 
 
 def kinds_of(annotation: Any) -> set[Any]:
-    """The types in a union or an annotated type."""
+    """The types in a union or an annotated type; of a type variable, those in its bound."""
+    if isinstance(annotation, TypeVar):
+        return kinds_of(annotation.__bound__)
     parts = get_args(annotation)
     return {kind for part in parts for kind in kinds_of(part)} if parts else {annotation}
 
@@ -217,3 +214,67 @@ def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, item in value.items():
         flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
     return flat
+
+
+Precision = Literal["bf16", "fp16", "fp32"]
+Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
+
+
+class LoopConfig(Section, Generic[ByText, ByMachine]):
+    """The optimizer's steps, in pretraining and in fine-tuning."""
+
+    micro_batch_size: Rows | ByMachine = AUTO
+    """Rows that the device computes at once. auto: as many as fit into its memory, used or free, and still
+    gain speed."""
+    learning_rate: Positive | ByText = AUTO
+    """Peak learning rate. auto: from the model's width and depth; a third of that with `init_from`."""
+    betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
+        0.9,
+        0.999,
+    )
+    """AdamW's betas: the decay rates of its two moments."""
+    weight_decay: Weight = 0.01
+    """Weight decay of AdamW; biases and norms are not decayed."""
+    schedule: Schedule = "linear"
+    """Learning rate after the warm-up: it falls to 0 (linear, cosine) or stays (constant). stable-decay: it
+    stays, then falls in the last steps of a pretraining run; --resume with more steps goes back to where the
+    fall began."""
+    max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
+    """Largest norm of the gradient; a longer gradient is scaled down to it."""
+    max_bad_steps: Count = 10
+    """Number of steps in a row with a non-finite loss or gradient after which the run stops."""
+    precision: Precision | ByMachine = AUTO
+    """Number format of the matrix products; weights stay fp32. auto: the fastest that the hardware has."""
+    device: str = AUTO
+    """The device of the run: auto, cpu, cuda, or cuda:N."""
+    compile: bool | ByMachine = AUTO
+    """Whether to compile the model. auto: on a GPU, if the run is long enough to save more time than
+    compiling takes."""
+    activation_checkpointing: bool = False
+    """Keep fewer activations for the backward pass and compute the others again: less memory, more time."""
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """The model on several ranks: ddp keeps a copy of it on each rank, fsdp a part of it."""
+
+    @property
+    @abstractmethod
+    def largest_batch(self: LoopConfig[Never, ByMachine]) -> int:
+        """Rows of the largest step."""
+
+
+class DistillationConfig(Section):
+    """A student learns from a trained teacher (Sanh et al. 2019)."""
+
+    teacher: FilePath
+    """A model folder with an MLM head. The student has the teacher's tokenizer. Where sizes agree, it starts
+    with the teacher's embeddings and with some of the teacher's layers, evenly spaced."""
+    temperature: Positive = 2.0
+    """Divisor of the logits of student and teacher."""
+    weights: tuple[Weight, Weight, Weight] = (5.0, 2.0, 1.0)
+    """Weights of three losses: the teacher's words at masked tokens, the true words there, and the direction
+    of the last hidden states at all tokens."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not any(self.weights):
+            raise ValueError("weights: all are 0, so that nothing is learned; give one that is larger")
+        return self

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.chunks import Report, bad_bytes_notes, corpus_notes, stat_source
 from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, SourceRecord
@@ -178,7 +179,7 @@ def begun_vocabulary(config: PretrainConfig, sources: Sequence[Source]) -> Token
     return Tokenizer.load(partial / "tokenizer")
 
 
-def begin_vocabulary(config: PretrainConfig, sources: Sequence[Source], report: Report) -> Tokenizer:
+def begin_vocabulary(config: PretrainRecipe, sources: Sequence[Source], report: Report) -> Tokenizer:
     """Train the vocabulary and keep it for the store's build. Raises `UserError` as `prepare_store` does."""
     partial = partial_of(config)
     with store_disk_errors(partial), lock_folder(partial):
@@ -194,7 +195,7 @@ def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
     )
 
 
-def begin_build(config: PretrainConfig, sources: Sequence[Source], partial: Path, report: Report) -> Plan:
+def begin_build(config: PretrainRecipe, sources: Sequence[Source], partial: Path, report: Report) -> Plan:
     """Plan a build. Train the vocabulary if needed, and remove an interrupted build of something else."""
     corpus = config.corpus
     records = [stat_source(source) for source in sources]

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import PretrainRecipe
 from bertcli.corpus.begin import (
     JOURNAL,
     LOCK,
@@ -94,7 +94,7 @@ SMALL_CORPUS = 4_000_000
 
 
 def prepare_store(
-    config: PretrainConfig,
+    config: PretrainRecipe,
     report: Report,
     overwrite: bool = False,
     processes: int | None = None,

@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig
+from bertcli.config.run import TokenizerRecipe
+from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.chunks import Report, progress_display, stat_source
 from bertcli.corpus.manifest import Manifest, SourceRecord
 from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
@@ -37,14 +38,14 @@ def given_tokenizer(config: PretrainConfig) -> str | None:
 
 
 def load_given_tokenizer(config: PretrainConfig) -> Tokenizer | None:
-    """The tokenizer that the config names; None if one is to be trained on the corpus."""
+    """The tokenizer that the config names, whose `lowercase` is decided; None if one is to be trained."""
     given, options = given_tokenizer(config), config.tokenizer
     if given is None:
         return None
     path = Path(given).expanduser()
     stats = [file.stat() for file in tokenizer_files(path)]
     state = tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
-    return _read_once(path, options.lowercase, options.strips_accents(), state=state)
+    return _read_once(path, options.lowercase is True, options.strips_accents(), state=state)
 
 
 @lru_cache(maxsize=1)
@@ -57,7 +58,7 @@ def _read_once(path: Path, lowercase: bool, strip_accents: bool | None, state: t
 def train_on_corpus(
     sources: Sequence[Source],
     corpus: CorpusConfig,
-    options: TokenizerConfig,
+    options: TokenizerRecipe,
     report: Report,
     model_type: str = UNNAMED,
     spool_folder: Path | None = None,
@@ -66,6 +67,7 @@ def train_on_corpus(
 
     `report` takes lines for the user. The special tokens are those of the family `model_type`.
     """
+    assert options.kind != "auto"  # it stays `auto` only where the vocabulary is given
     size, share = options.vocab_size, sample_share(sources)
     sample = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
     report(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.config.model import ModelConfig
+from bertcli.config.run import ModelRecipe
 from bertcli.families.family import Family, Sharing
 from bertcli.families.registry import FAMILIES, UNNAMED, fresh_of
 from bertcli.families.tokenizers import TOKENIZERS
@@ -136,7 +137,7 @@ def _rate(key: str, value: Any, problems: list[str]) -> float:
 
 
 def new_architecture(
-    config: ModelConfig, vocab_size: int, pad_id: int | None = None, objective: Objective = MLM
+    config: ModelRecipe, vocab_size: int, pad_id: int | None = None, objective: Objective = MLM
 ) -> Architecture:
     """The sizes that `config` asks for, with all values that its family fixes, and those of a generator.
 

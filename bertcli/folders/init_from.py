@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from bertcli.config.model import HEAD_SIZE, PRESETS, ModelConfig
-from bertcli.config.schema import PretrainConfig, TokenizerConfig
+from bertcli.config.run import with_values
+from bertcli.config.schema import PretrainConfig
 from bertcli.families.registry import fresh_of
 from bertcli.folders.config_file import read_architecture
 from bertcli.model.architecture import Architecture
@@ -40,12 +41,8 @@ def with_sizes_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
         head = f"model.init_from: {folder} sets sizes and vocabulary, but the config has other values:"
         advice = "Leave these keys out, or leave model.init_from out to train a new model"
         raise UserError("\n  ".join([head, *problems, advice]))
-    return config.model_copy(
-        update={
-            "model": config.model.model_copy(update=model | {"preset": _fitting_preset(sizes)}),
-            "tokenizer": _with_vocabulary(config, vocabulary),
-        }
-    )
+    model |= {"preset": _fitting_preset(sizes)}
+    return with_values(config, {"model": model, "tokenizer": _without_kind(vocabulary)})
 
 
 def with_vocabulary_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
@@ -54,7 +51,7 @@ def with_vocabulary_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
     if problems := list(_contradictions("tokenizer", config.tokenizer, vocabulary)):
         head = f"distillation.teacher: {folder} sets the vocabulary, but the config has other values:"
         raise UserError("\n  ".join([head, *problems, "Leave these keys out"]))
-    return config.model_copy(update={"tokenizer": _with_vocabulary(config, vocabulary)})
+    return with_values(config, {"tokenizer": _without_kind(vocabulary)})
 
 
 def _vocabulary(folder: Path) -> dict[str, Any]:
@@ -67,10 +64,9 @@ def _vocabulary(folder: Path) -> dict[str, Any]:
     }
 
 
-def _with_vocabulary(config: PretrainConfig, vocabulary: dict[str, Any]) -> TokenizerConfig:
-    """The tokenizer's config with the vocabulary's values, without the kind, which is for training one."""
-    update = {key: value for key, value in vocabulary.items() if key != "kind"}
-    return config.tokenizer.model_copy(update=update)
+def _without_kind(vocabulary: dict[str, Any]) -> dict[str, Any]:
+    """The vocabulary's values without the kind, which is for training one."""
+    return {key: value for key, value in vocabulary.items() if key != "kind"}
 
 
 def _contradictions(section: str, given: BaseModel, true: dict[str, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import getproxies
 
+from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.folders.init_from import with_sizes_of, with_vocabulary_of
 from bertcli.folders.run_layout import RunLayout, checkpoint_model
@@ -190,15 +191,13 @@ def locate_init_from(config: PretrainConfig) -> PretrainConfig:
     """
     if config.distillation is not None:
         teacher = resolve_model(config.distillation.teacher)
-        distillation = config.distillation.model_copy(update={"teacher": str(teacher)})
-        config = config.model_copy(update={"distillation": distillation})
+        config = with_values(config, {"distillation": {"teacher": str(teacher)}})
         if config.model.init_from is None:
             config = with_vocabulary_of(config, teacher)
     if config.model.init_from is None:
         return config
     folder = resolve_model(config.model.init_from)
-    model = config.model.model_copy(update={"init_from": str(folder)})
-    return with_sizes_of(config.model_copy(update={"model": model}), folder)
+    return with_sizes_of(with_values(config, {"model": {"init_from": str(folder)}}), folder)
 
 
 def check_generator(folder: Path) -> None:

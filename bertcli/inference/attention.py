@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bertcli.config.run import with_values
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.model_folder import load_encoder_folder
@@ -244,7 +245,7 @@ def _of_task(
     device: torch.device,
 ) -> OneRow:
     settings = adapt_settings(loaded.settings, is_pair=is_pair)
-    settings = settings.model_copy(update={"max_length": min(settings.max_length, MOST_TOKENS)})
+    settings = with_values(settings, {"max_length": min(settings.max_length, MOST_TOKENS)})
     task = replace(loaded, model=loaded.model.to(device), settings=settings)
     example = _only(texts, read(settings), settings)
     number = None if target is None else find_answer(answer_names(task, example), target)

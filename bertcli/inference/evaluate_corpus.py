@@ -31,7 +31,7 @@ from bertcli.system.hardware import resolve_precision
 from bertcli.system.terminal import say
 from bertcli.training import ranks
 from bertcli.training.evaluate import evaluate
-from bertcli.training.heldout import MASK_RATE, HeldoutBatches, text_store
+from bertcli.training.heldout import MASK_RATE, HeldoutBatches, as_in_bert, text_store
 
 _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
 """The keys of a corpus that describe the layout of its files."""
@@ -141,7 +141,7 @@ def measure_corpus(
         store = text_store(folder, corpus, scratch, report=say)
         _show_as_read(store, CorpusConfig(**corpus))
         objective = loaded.objective
-        data = DataConfig(objective=objective.name, max_length=max_length)
+        data = as_in_bert(objective, max_length)
         stream = HeldoutBatches(
             store.train, loaded.tokenizer, data, batch_size=batch_size, at_most=batches, once=True
         )

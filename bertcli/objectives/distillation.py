@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.shared import DistillationConfig
+from bertcli.config.section import DistillationConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.model_folder import load_model_folder
 from bertcli.model.pretraining import PretrainingModel, PretrainingOutput

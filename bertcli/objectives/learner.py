@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from bertcli.config.model import ModelConfig
+from bertcli.config.run import ModelRecipe, PretrainRecipe
 from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture
@@ -37,7 +38,7 @@ class Learner(ABC, Generic[M]):
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
 
-    def start(self, config: PretrainConfig, tokenizer: Tokenizer) -> M:
+    def start(self, config: PretrainRecipe, tokenizer: Tokenizer) -> M:
         """The model with fresh weights from torch's generator, or with those of `model.init_from`.
 
         Lines for the user tell which weights were loaded and which are new.
@@ -56,7 +57,7 @@ class Learner(ABC, Generic[M]):
         """A model with fresh weights."""
 
     @abstractmethod
-    def go_on_from(self, source: Path, config: ModelConfig) -> M:
+    def go_on_from(self, source: Path, config: ModelRecipe) -> M:
         """The model of a folder, with the dropout of `config`, and with new heads where it has none."""
 
     @abstractmethod

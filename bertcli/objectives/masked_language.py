@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
 from bertcli.config.model import ModelConfig
+from bertcli.config.run import ModelRecipe
 from bertcli.config.schema import TrainingConfig
 from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
 from bertcli.model.architecture import Architecture
@@ -156,7 +157,7 @@ class WordLearner(Learner[PretrainingModel]):
         del config
         return PretrainingModel(sizes, pair_head=self.objective.pairs.is_pair)
 
-    def go_on_from(self, source: Path, config: ModelConfig) -> PretrainingModel:
+    def go_on_from(self, source: Path, config: ModelRecipe) -> PretrainingModel:
         loaded = self._load(source, self.objective.pairs.is_pair, config.dropout)
         say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
         if loaded.report.new:

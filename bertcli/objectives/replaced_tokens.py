@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
 from bertcli.config.model import ModelConfig
+from bertcli.config.run import ModelRecipe
 from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.folders.config_file import read_architecture, sharing
 from bertcli.folders.model_folder import load_rtd_folder, save_rtd_folder
@@ -79,7 +80,7 @@ class ReplacementLearner(Learner[ReplacedTokenModel]):
         """A fresh model and its generator."""
         return ReplacedTokenModel(sizes, sharing(config, sizes.family))
 
-    def go_on_from(self, source: Path, config: ModelConfig) -> ReplacedTokenModel:
+    def go_on_from(self, source: Path, config: ModelRecipe) -> ReplacedTokenModel:
         say(f"starting from the weights of {source} and its generator")
         return self.load(source, config, config.dropout)
 

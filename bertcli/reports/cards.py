@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import shown
 from bertcli.config.yaml_text import yaml_text
@@ -57,7 +58,7 @@ _MASKED = {"token": "", "word": " (whole words)", "span": " (one to three words 
 
 
 def model_card(
-    config: PretrainConfig,
+    config: PretrainRecipe,
     store: OpenStore,
     model: LanguageModel,
     references: Sequence[Reference],
@@ -134,7 +135,7 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 | unigram entropy | {manifest.unigram_entropy:.3f} nats a token |"""
 
 
-def _recipe(config: PretrainConfig, store: OpenStore, model: LanguageModel) -> str:
+def _recipe(config: PretrainRecipe, store: OpenStore, model: LanguageModel) -> str:
     data, training, source = config.data, config.training, config.model.init_from
     teacher = config.distillation and config.distillation.teacher
     begun = (

@@ -14,6 +14,7 @@ import torch
 from bertcli.advice.check.findings import Finding, worst_first
 from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.run import with_values
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.attributions import attributions
 from bertcli.inference.predict import runner_of
@@ -63,7 +64,7 @@ def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> Labele
     size = sum(find_labeled_file(name).stat().st_size for name in names)
     if size > SMALL and not asked:
         raise UserError(f"the files have {size / 1e6:,.0f} MB; --check-data reads them again")
-    check = LabeledCheck(config.model_copy(update={"model": str(folder)}))
+    check = LabeledCheck(with_values(config, {"model": str(folder)}))
     if not check.figures:
         raise UserError(worst_first(check.findings)[0].problem if check.findings else "no rows")
     splits = list(check.figures["rows"])

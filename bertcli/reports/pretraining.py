@@ -12,6 +12,7 @@ import torch
 from bertcli.advice.check.findings import Finding, worst_first
 from bertcli.advice.check.pretraining import check_pretraining
 from bertcli.batches.batch import batch_of
+from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest
 from bertcli.corpus.matching import store_folder
@@ -247,7 +248,7 @@ def _is_small(manifest: Manifest | None) -> bool:
     return manifest is not None and manifest.train.bytes + manifest.heldout.bytes <= SMALL
 
 
-def _verdict(view: RunView, config: PretrainConfig, sizes: Architecture | None) -> KeptVerdict | None:
+def _verdict(view: RunView, config: PretrainRecipe, sizes: Architecture | None) -> KeptVerdict | None:
     """The verdict by the last evaluation; None: it is not the evaluation of the last step."""
     references, rows = references_of(view), view.split("heldout")
     if sizes is None or not references or not rows or rows[-1]["step"] < view.state.step:

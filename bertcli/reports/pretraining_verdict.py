@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import PretrainRecipe
 from bertcli.config.section import mean_of
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
@@ -26,7 +26,7 @@ WORSE = 0.02
 def verdict(
     scores: Scores | None,
     references: Sequence[Reference],
-    config: PretrainConfig,
+    config: PretrainRecipe,
     sizes: Architecture,
     rows: Sequence[Mapping[str, Any]] = (),
 ) -> str:
@@ -79,7 +79,7 @@ def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _advice(config: PretrainConfig, sizes: Architecture) -> Iterator[str]:
+def _advice(config: PretrainRecipe, sizes: Architecture) -> Iterator[str]:
     training, data, fresh = config.training, config.data, config.model.init_from is None
     usual = peak_rate(sizes.layers, sizes.hidden, fresh)
     if not usual / 5 <= training.learning_rate <= usual * 2:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import load_either_config
+from bertcli.config.run import PretrainRecipe, load_config_of_run
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest, read_manifest
 from bertcli.corpus.matching import store_folder
@@ -61,7 +61,7 @@ class RunView:
 
     root: Path
     name: str
-    config: PretrainConfig | FinetuneConfig
+    config: PretrainRecipe | FinetuneConfig
     rows: Sequence[Row]
     state: State
     verdict: KeptVerdict | None
@@ -104,7 +104,7 @@ def read_run(root: Path) -> RunView:
             f"{root}: is not the folder of a run: it has no {layout.config.name}. Give the output_dir of "
             f"bertcli pretrain or finetune{hint}"
         )
-    config = load_either_config(layout.config)
+    config = load_config_of_run(layout.config)
     given = config.seeds if isinstance(config, FinetuneConfig) else None
     folders = [] if given is None or layout.is_of_seed else [layout.seed(seed) for seed in given]
     seeds = tuple(read_run(folder) for folder in folders if RunLayout(folder).config.is_file())

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 import torch
 
+from bertcli.config.section import Precision
 from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
 from bertcli.system.memory import (
@@ -21,7 +22,6 @@ from bertcli.system.memory import (
     step_memory,
 )
 
-Precision = Literal["bf16", "fp16", "fp32"]
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}

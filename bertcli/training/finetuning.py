@@ -12,6 +12,7 @@ from torch import Tensor
 from bertcli.batches.order import EpochOrder
 from bertcli.batches.share import MicroBatch
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.run import DecidedFinetuning, with_values
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows, check_length, length_after
 from bertcli.folders.locate import resolve_model
@@ -27,7 +28,7 @@ from bertcli.reports.cards import task_card
 from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.examples import Example
-from bertcli.tasks.supervised import LabeledBatch, mean_length
+from bertcli.tasks.supervised import LabeledBatch
 from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks, wrapping
@@ -38,13 +39,7 @@ from bertcli.training.identity import check_same_data, finetuning_inputs, task_i
 from bertcli.training.lifecycle import Run, run_stages
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.optimizer import layer_rate_scale
-from bertcli.training.resolve import (
-    check_finetuning,
-    loop_settings,
-    own_share,
-    resolve_loop,
-    with_loop_decisions_of,
-)
+from bertcli.training.resolve import check_finetuning, decide_finetuning, loop_settings, own_share
 from bertcli.training.run_folder import Input
 from bertcli.training.task_models import new_task_model, trained_task
 
@@ -75,14 +70,15 @@ def finetune(
 ) -> Finetuned:
     """Fine-tune with one seed (`training.train`: several), on every rank; raises as `run_stages`."""
     source = ranks.first_then_all(lambda: resolve_model(config.model))
-    config = config.model_copy(update={"model": str(source)})
+    config = with_values(config, {"model": str(source)})
     return run_stages(Finetuning(config, source), resume, overwrite, accepted=accepted)
 
 
-class Finetuning(Run[FinetuneConfig, Finetuned]):
+class Finetuning(Run[DecidedFinetuning, Finetuned]):
     """The run of a labeled task; if there is dev data, it keeps the best model by a metric."""
 
     verb = "finetune"
+    asked: FinetuneConfig
     model: TaskModel
     tokenizer: Tokenizer
     data: LabeledData
@@ -95,47 +91,34 @@ class Finetuning(Run[FinetuneConfig, Finetuned]):
     def resume_command(self) -> str:
         """The command that resumes the run; with `seeds`, it resumes all of them together."""
         root = self.folder.root
-        return resume_command(self.verb, root.parent if self.config.seeds else root)
+        return resume_command(self.verb, root.parent if self.asked.seeds else root)
 
     def check(self) -> None:
-        check_finetuning(self.config)
+        check_finetuning(self.asked)
 
     def inputs(self) -> Iterator[Input]:
-        return finetuning_inputs(self.config)
-
-    def take_decisions(self, saved: FinetuneConfig) -> None:
-        training = with_loop_decisions_of(self.config.training, saved.training)
-        self.config = self.config.model_copy(update={"training": training})
+        return finetuning_inputs(self.asked)
 
     def prepare(self) -> None:
         assert self.source is not None
-        config, max_length = self.config, self.config.task.max_length
-        check_length(self.source, max_length, "task.max_length")
+        asked = self.asked
+        check_length(self.source, asked.task.max_length, "task.max_length")
         self.tokenizer = Tokenizer.load(self.source)
-        self.data = ranks.first_then_all(lambda: load_labeled_data(config, self.tokenizer, say))
+        self.data = ranks.first_then_all(lambda: load_labeled_data(asked, self.tokenizer, say))
         long_rows = LongRows(self.source)
         for split in filter(None, (self.data.train, self.data.dev)):
             long_rows.count(item.length for item in split.items)
         long_rows.tell()
         self.model = new_task_model(
-            config,
+            asked,
             self.source,
             self.data.task.labels,
             say=say,
             standardization=self.data.task.standardization,
         )
-        tokens = config.training.epochs * sum(item.length for item in self.data.train.items)
-        training = ranks.on_first(
-            lambda: resolve_loop(
-                config.training,
-                self.model.architecture,
-                max_length,
-                tokens=tokens,
-                mean_length=mean_length(self.data.train.items),
-                joint_rows=self.data.joint_rows(config.training.batch_size),
-            )
-        )
-        self.config = config.model_copy(update={"training": training})
+        architecture = self.model.architecture
+        config = ranks.on_first(lambda: decide_finetuning(asked, architecture, self.data))
+        self.config, training = config, config.training
         self.order = EpochOrder(len(self.data.train.items), training.batch_size, config.training_seed)
         self.steps_per_epoch = self.order.steps_per_epoch
         self.steps = max(1, round(training.epochs * self.steps_per_epoch))

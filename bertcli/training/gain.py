@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from bertcli.batches.share import Share
-from bertcli.config.schema import CorpusConfig, DataConfig
+from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.sources import find_sources
 from bertcli.corpus.token_store import OpenStore, TokenStore
@@ -24,7 +24,7 @@ from bertcli.system.hardware import Precision
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
 from bertcli.training.evaluate import evaluate
-from bertcli.training.heldout import HeldoutBatches, text_store
+from bertcli.training.heldout import HeldoutBatches, as_in_bert, text_store
 
 BUNDLED = ["classics"]
 """The general text, unless the config names another."""
@@ -71,7 +71,7 @@ class Meter:
 
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
         """The MLM loss of a model on a text, in nats per word, over all ranks; every rank must call it."""
-        data = DataConfig(objective=MLM.name, max_length=self.max_length)
+        data = as_in_bert(MLM, self.max_length)
         heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size, at_most=self.batches)
         scores = evaluate(
             model=model.to(self.device),

@@ -13,15 +13,17 @@ from bertcli.batches.share import MicroBatch, Share
 from bertcli.batches.slots import DAMAGED, Slots, Spans, checked, damage_named, walk
 from bertcli.batches.stream import BatchStream, pair_problem
 from bertcli.config.load import check_config
-from bertcli.config.schema import MASK_SPLIT, DataConfig, PretrainConfig
+from bertcli.config.run import DataRecipe, with_values
+from bertcli.config.schema import MASK_SPLIT, PretrainConfig
 from bertcli.config.section import ends
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.chunks import Report
 from bertcli.corpus.token_store import OpenStore, TokenStore
-from bertcli.objectives.registry import MLM, OBJECTIVES
+from bertcli.objectives.registry import MLM, OBJECTIVES, Objective
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
+from bertcli.training.recipe import decide_recipe
 
 
 def text_store(folder: Path, corpus: Mapping[str, Any], scratch: str, report: Report) -> OpenStore:
@@ -46,6 +48,7 @@ def text_store(folder: Path, corpus: Mapping[str, Any], scratch: str, report: Re
         },
         "the options",
     )
+    config = decide_recipe(config, lambda line: None)
     return prepare_store(config, report, processes=None if ranks.num_ranks() == 1 else 0)
 
 
@@ -55,6 +58,17 @@ MASK_RATE = 0.15
 """The share of masked tokens in BERT (Devlin et al. 2019, section 3.1)."""
 
 
+def as_in_bert(objective: Objective, max_length: int) -> DataRecipe:
+    """The rows of an objective, masked by BERT's rule."""
+    return DataRecipe(
+        objective=objective.name,
+        max_length=max_length,
+        mask_rate=MASK_RATE,
+        mask_split=MASK_SPLIT,
+        short_steps=0,
+    )
+
+
 class LaidRows(BatchStream):
     """The whole text once: each document is cut into rows of `max_tokens`; its last row is shorter.
 
@@ -62,7 +76,7 @@ class LaidRows(BatchStream):
     depend only on its place in the text.
     """
 
-    def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataConfig, batch_size: int):
+    def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataRecipe, batch_size: int):
         """Read the store. Raises `UserError` if it is empty or damaged."""
         super().__init__(store, tokenizer, config, seed=HELDOUT_SEED, batch_size=batch_size)
         with damage_named():
@@ -107,7 +121,7 @@ class HeldoutBatches:
         self,
         store: TokenStore,
         tokenizer: Tokenizer,
-        config: DataConfig,
+        config: DataRecipe,
         batch_size: int,
         at_most: int | None = None,
         once: bool = False,
@@ -124,19 +138,16 @@ class HeldoutBatches:
         objective = OBJECTIVES[config.objective]
         if pair_problem(objective.pairs, store):
             objective = MLM
-        rule = DataConfig(
-            objective=objective.name,
-            max_length=config.max_length,
-            mask_rate=ends(config.mask_rate)[1] if objective.generates else MASK_RATE,
-            mask_split=config.mask_split if objective.generates else MASK_SPLIT,
-            short_steps=0,
-        )
+        rule = as_in_bert(objective, config.max_length)
+        if objective.generates:
+            own = {"mask_rate": ends(config.mask_rate)[1], "mask_split": config.mask_split}
+            rule = with_values(rule, own)
         drawn = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)
         budget = math.inf if at_most is None else at_most
         self.pairs, self._drawn, self._laid = drawn.pairs, drawn, None
         num_drawn = math.ceil(store.num_tokens / (batch_size * drawn.max_tokens))
         if once or num_drawn <= budget:
-            words = rule.model_copy(update={"objective": MLM.name}) if drawn.pairs.is_pair else rule
+            words = with_values(rule, {"objective": MLM.name}) if drawn.pairs.is_pair else rule
             laid = LaidRows(store, tokenizer, words, batch_size=batch_size)
             self._laid = laid if once or laid.num_batches <= budget else None
         self._num_drawn = int(min(num_drawn, budget))

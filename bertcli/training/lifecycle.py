@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.batches.share import MicroBatch, Share
-from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import DecidedFinetuning, DecidedPretraining, with_decisions_of
 from bertcli.folders.run_layout import KeptVerdict, checkpoint_model, write_verdict
 from bertcli.folders.sealed import write_folder
 from bertcli.objectives.base import Task
@@ -39,7 +38,7 @@ from bertcli.training.progress import Progress
 from bertcli.training.run_folder import Input, RunFolder, check_resumable
 
 NOT_BEGUN = "stopped before the first step: there is nothing to resume; the same command starts again"
-Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
+Config = TypeVar("Config", DecidedPretraining, DecidedFinetuning)
 Result = TypeVar("Result")
 
 
@@ -47,16 +46,19 @@ class Run(ABC, Generic[Config, Result]):
     """The stages of one kind of run; `run_stages` goes through them.
 
     Attributes:
-        config: the config; complete after `prepare`.
+        asked: the config as it was given, on a resume with the decisions of the run.
+        config: the config in which everything is decided; `prepare` sets it.
         source: the model folder that the run starts from; None: random weights.
         model, task, loop, share, steps: what is trained, and how; `prepare` sets them.
         steps_per_epoch: steps of an epoch; None: epochs are not counted.
         branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
         health: the reference values of the losses; `prepare` may set them.
+        is_resumed: true if a saved run goes on.
     """
 
     verb: ClassVar[str]
     """The name of the command, also shown in the progress bar."""
+    config: Config
     model: Any
     task: Task
     loop: LoopSettings
@@ -65,10 +67,11 @@ class Run(ABC, Generic[Config, Result]):
     steps_per_epoch: int | None = None
     branch_step: int | None = None
     health: Health = Health()
+    is_resumed = False
 
-    def __init__(self, config: Config, source: Path | None):
-        self.config, self.source = config, source
-        self.folder: RunFolder[Config] = RunFolder(Path(config.output_dir), type(config))
+    def __init__(self, asked: Any, source: Path | None):
+        self.asked, self.source = asked, source
+        self.folder: RunFolder[Any] = RunFolder(Path(asked.output_dir), type(asked))
 
     @property
     def resume_command(self) -> str:
@@ -88,12 +91,8 @@ class Run(ABC, Generic[Config, Result]):
         """All files that the run reads, which `--overwrite` must not remove; called after `check`."""
 
     @abstractmethod
-    def take_decisions(self, saved: Config) -> None:
-        """Replace each auto of the config by the value that the resumed run decided."""
-
-    @abstractmethod
     def prepare(self) -> None:
-        """Read the data, build the model, decide every `auto`; called on every rank."""
+        """Read the data, build the model, decide every `auto` of `asked`; called on every rank."""
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
@@ -193,7 +192,7 @@ def run_stages(
         saved = ranks.on_first(run.folder.saved_config) if resume else None
         if saved is not None:
             has_begun = True
-            run.take_decisions(saved)
+            run.asked, run.is_resumed = with_decisions_of(run.asked, saved), True
         run.prepare()
         ranks.on_first(lambda: None if saved is None else _check_same(run, saved))
         run.evaluate_once()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertcli.config.shared import Schedule
+from bertcli.config.section import Schedule
 from bertcli.system.errors import UserError
 from bertcli.training import wrapping
 

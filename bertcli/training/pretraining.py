@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from bertcli.batches.order import make_key
-from bertcli.batches.share import MicroBatch
+from bertcli.batches.share import MicroBatch, num_steps
 from bertcli.batches.stream import BatchStream, training_stream
+from bertcli.config.run import DecidedPretraining
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import ends, shown
 from bertcli.corpus.build import prepare_store
@@ -42,13 +43,7 @@ from bertcli.training.lifecycle import Run, run_stages
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.optimizer import decay_begin
 from bertcli.training.recipe import decide_recipe
-from bertcli.training.resolve import (
-    check_pretraining,
-    loop_settings,
-    own_share,
-    resolve_config,
-    with_decisions_of,
-)
+from bertcli.training.resolve import check_pretraining, decide_pretraining, loop_settings, own_share
 from bertcli.training.run_folder import Input
 
 
@@ -59,49 +54,45 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> tuple[Pat
     return run_stages(Pretraining(config, source), resume, overwrite)
 
 
-class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
+class Pretraining(Run[DecidedPretraining, tuple[Path, OpenStore]]):
     """The run of the objective `data.objective` on the rows of a token store."""
 
     verb = "pretrain"
+    asked: PretrainConfig
     model: LanguageModel
     store: OpenStore
     stream: BatchStream
     heldout: HeldoutBatches | None = None
     best: BestEvaluation
-    is_resumed = False
 
     @property
     def learner(self) -> Learner[Any]:
-        """The learner of the objective, which must be decided."""
+        """The learner of the objective."""
         return learner_of(self.config.data.objective)
 
     def check(self) -> None:
-        check_pretraining(self.config)
+        check_pretraining(self.asked)
 
     def inputs(self) -> Iterator[Input]:
-        yield from pretraining_inputs(self.config)
-        yield Input("corpus.store", "", store_folder(self.config))
-
-    def take_decisions(self, saved: PretrainConfig) -> None:
-        self.is_resumed = True
-        self.config = with_decisions_of(self.config, saved)
+        yield from pretraining_inputs(self.asked)
+        yield Input("corpus.store", "", store_folder(self.asked))
 
     def _check_store(self, manifest: Manifest) -> None:
         if not self.is_resumed:
-            check_known(self.config, manifest.unk_rate)
+            check_known(self.asked, manifest.unk_rate)
 
     def prepare(self) -> None:
-        self.config = config = ranks.on_first(lambda: decide_recipe(self.config, say))
-        self.store = store = prepare_store(config, say, team=ranks, check=self._check_store)
-        for line in misfits(config, store.manifest):
+        recipe = ranks.on_first(lambda: decide_recipe(self.asked, say))
+        self.store = store = prepare_store(recipe, say, team=ranks, check=self._check_store)
+        for line in misfits(recipe, store.manifest):
             say(f"warning: {line}")
-        self.stream = training_stream(config, store)
-        torch.manual_seed(int(make_key(config.seed, "init")))
-        self.model = self.learner.start(config, store.tokenizer)
-        self.config = ranks.on_first(lambda: resolve_config(config, self.model.architecture, store))
-        training = self.config.training
-        assert training.steps is not None
-        self.steps, self.share = training.steps, own_share(training)
+        self.stream = training_stream(recipe, store)
+        self.steps = num_steps(recipe, store.tokenizer.frame, store.train.num_tokens)
+        torch.manual_seed(int(make_key(recipe.seed, "init")))
+        self.model = learner_of(recipe.data.objective).start(recipe, store.tokenizer)
+        architecture = self.model.architecture
+        config = ranks.on_first(lambda: decide_pretraining(recipe, architecture, self.steps))
+        self.config, training, self.share = config, config.training, own_share(config.training)
         if training.schedule == "stable-decay":
             self.branch_step = decay_begin(self.steps, training.decay_share)
         self.loop = loop_settings(
@@ -205,7 +196,7 @@ class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
             "parameters"
         )
         say(
-            f"run: {training.steps:,} steps of {shown(training.batch_size)} rows (at most "
+            f"run: {self.steps:,} steps of {shown(training.batch_size)} rows (at most "
             f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
             f"on {training.device}{compiled}{processes}"
         )
@@ -216,7 +207,6 @@ class Pretraining(Run[PretrainConfig, tuple[Path, OpenStore]]):
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
         """This rank's share of each step; just before the first long rows, trained positions are tiled."""
         data = self.config.data
-        assert data.workers != "auto"
         steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
         for step, micro_batches in enumerate(steps, first_step):
             if step and step == data.short_steps:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel
-
+from bertcli.config.run import PretrainRecipe, as_kind, with_decisions
 from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
 from bertcli.config.section import AUTO, mean_of
 from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
@@ -28,14 +27,6 @@ from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.normalizer import MIN_ALPHABET
 
-Config = TypeVar("Config", bound=BaseModel)
-OF_FAMILY = (
-    ("tokenizer", "kind"),
-    ("tokenizer", "lowercase"),
-    ("data", "objective"),
-    ("data", "mask_split"),
-)
-"""The keys that the family decides, as section and key."""
 KEYS = (
     ("tokenizer", "vocab_size"),
     ("training", "batch_size"),
@@ -59,55 +50,46 @@ BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
 """Pairs (rows per step, number of steps); a size is used for runs with fewer steps than this number."""
 
 
-def decided_config(
-    config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
-) -> PretrainConfig:
-    """The config as a new run uses it: `model.init_from` is located, and the recipe is decided.
-
-    Raises `UserError` as `decide_recipe`.
-    """
-    return decide_recipe(locate_init_from(config), report, rebuild)
-
-
 def decide_recipe(
     config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
-) -> PretrainConfig:
-    """The config with a value for each key that is auto; `report` is called with those of `KEYS`.
+) -> PretrainRecipe:
+    """The config with located model folders, and a value for each key that is auto.
 
     The same files, model and steps give the same values. An existing store keeps its vocabulary, unless
-    `rebuild` says that it will be built again.
+    `rebuild` says that it will be built again. `report` is called with the decided `KEYS`.
 
     Raises:
         UserError: `corpus.files`, `model.init_from` or the store cannot be read.
     """
-    config = _decide_by_family(config)
+    config = _decide_by_family(locate_init_from(config))
     check_teacher(config, _sizes(config)[1])
     if OBJECTIVES[config.data.objective].generates and config.model.init_from is not None:
         check_generator(Path(config.model.init_from))
     undecided = [(section, key) for section, key in KEYS if getattr(getattr(config, section), key) == AUTO]
     if not undecided:
-        return config
+        return as_kind(PretrainRecipe, config, {})
     store = store_folder(config)
     manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
     find = find_sources if manifest is None else find_present
     num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
     if not num_bytes and manifest is not None:  # the files were removed after the store was built
         num_bytes = manifest.text.bytes
+    vocab_size = config.tokenizer.vocab_size
+    if vocab_size == "auto":
+        vocab_size = _stored_size(manifest) or _vocab_size(config, num_bytes)
+    values = {("tokenizer", "vocab_size"): vocab_size}
+    values |= _values(config, vocab_size, num_bytes / BYTES_PER_TOKEN)
     decided: dict[str, dict[str, Any]] = {}
-    if ("tokenizer", "vocab_size") in undecided:
-        decided["tokenizer"] = {"vocab_size": _stored_size(manifest) or _vocab_size(config, num_bytes)}
-        config = update_sections(config, decided)
-    for (section, key), value in _values(config, num_bytes / BYTES_PER_TOKEN).items():
-        if (section, key) in undecided:
-            decided.setdefault(section, {})[key] = value
+    for section, key in undecided:
+        decided.setdefault(section, {})[key] = values[section, key]
     report(f"{_reason(config, num_bytes)}: {_listed(decided)}")
-    return update_sections(config, decided)
+    return as_kind(PretrainRecipe, config, decided)
 
 
 def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
     fresh, given = _fresh(config), config.data.objective
     family = fresh.family
-    objective = fresh.objective if given == AUTO else OBJECTIVES[given]
+    objective = fresh.objective if given == "auto" else OBJECTIVES[given]
     if objective not in family.objectives:
         raise UserError(
             f"data.objective: {objective.name}, but the model is {family.a_name}, which has no head for it; "
@@ -121,19 +103,16 @@ def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
                     f"{section}.{key} is for data.objective: {other.name}, and the objective is "
                     f"{objective.name}; leave it out"
                 )
-    values: dict[tuple[str, str], Any] = {
-        ("tokenizer", "kind"): fresh.tokenizer,
-        ("tokenizer", "lowercase"): fresh.lowercase,
-        ("data", "objective"): objective.name,
-        ("data", "mask_split"): fresh.mask_split if objective.generates else MASK_SPLIT,
+    values: dict[str, dict[str, Any]] = {
+        "tokenizer": {"lowercase": fresh.lowercase},
+        "data": {
+            "objective": objective.name,
+            "mask_split": fresh.mask_split if objective.generates else MASK_SPLIT,
+        },
     }
-    if given_tokenizer(config):
-        del values["tokenizer", "kind"]
-    decided: dict[str, dict[str, Any]] = {}
-    for (section, key), value in values.items():
-        if getattr(getattr(config, section), key) == AUTO:
-            decided.setdefault(section, {})[key] = value
-    return update_sections(config, decided)
+    if not given_tokenizer(config):
+        values["tokenizer"]["kind"] = fresh.tokenizer
+    return with_decisions(config, values)
 
 
 def _fresh(config: PretrainConfig) -> Fresh:
@@ -143,22 +122,13 @@ def _fresh(config: PretrainConfig) -> Fresh:
     return fresh_of(read_architecture(Path(config.model.init_from) / "config.json").family)
 
 
-def with_recipe_of(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
-    """The config with the saved run's value in place of each auto: a resume decides nothing again."""
-    adopted: dict[str, dict[str, Any]] = {}
-    for section, key in (*OF_FAMILY, *KEYS):
-        if getattr(getattr(config, section), key) == AUTO:
-            adopted.setdefault(section, {})[key] = getattr(getattr(saved, section), key)
-    return update_sections(config, adopted)
-
-
-def _values(config: PretrainConfig, text_tokens: float) -> dict[tuple[str, str], Any]:
-    """Section and key -> value, for all `KEYS` except the vocabulary size, which is already decided."""
+def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict[tuple[str, str], Any]:
+    """Section and key -> value, for all `KEYS` except the vocabulary size."""
     layers, hidden = _sizes(config)
     fresh, length = config.model.init_from is None, config.data.max_length
     batch_size, steps = _batch_size_and_steps(config, text_tokens)
     times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
-    parameters = 12 * layers * hidden**2 + config.tokenizer.vocab_size * hidden
+    parameters = 12 * layers * hidden**2 + vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     short_steps = 0
     if fresh and not _starts_like_teacher(config, hidden) and length >= 2 * config.data.short_length:
@@ -222,7 +192,7 @@ def _power_of_two(number: float) -> int:
 def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[int | tuple[int, int], int]:
     """The rows per step and the number of steps, which depends on the rows if epochs are given."""
     epochs, given = config.training.epochs, config.training.batch_size
-    for batch_size, below in BATCH_SIZES if given == AUTO else ((given, None),):
+    for batch_size, below in BATCH_SIZES if given == "auto" else ((given, None),):
         steps = config.training.steps or DEFAULT_STEPS
         if epochs is not None:
             steps = math.ceil(epochs * text_tokens / (mean_of(batch_size) * config.data.max_length))
@@ -259,9 +229,3 @@ def _reason(config: PretrainConfig, num_bytes: float) -> str:
 def _listed(decided: dict[str, dict[str, Any]]) -> str:
     values = [(f"{section}.{key}", value) for section, keys in decided.items() for key, value in keys.items()]
     return ", ".join(f"{name} {value:,}" if value >= 1000 else f"{name} {value:g}" for name, value in values)
-
-
-def update_sections(config: Config, sections: dict[str, dict[str, Any]]) -> Config:
-    """The config with other values. `sections`: section -> key -> value."""
-    updated = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
-    return config.model_copy(update=updated)

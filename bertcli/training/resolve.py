@@ -1,21 +1,28 @@
-"""Decisions at the start of a run: a value for every `auto` and default that depends on data or machine."""
+"""Decisions at the start of a run: a value for every `auto` and default that depends on store or machine."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, TypeVar
 
-from bertcli.batches.share import Share, num_steps, ramp_steps
+from bertcli.batches.share import Share, ramp_steps
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.run import (
+    DecidedFinetuning,
+    DecidedLoop,
+    DecidedPretraining,
+    LoopRecipe,
+    PretrainRecipe,
+    as_kind,
+    decided_loop,
+    with_values,
+)
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import AUTO, ends, mean_of
-from bertcli.config.shared import LoopConfig
+from bertcli.config.section import ends, mean_of
 from bertcli.corpus.chunks import find_corpus
 from bertcli.corpus.manifest import MANIFEST
 from bertcli.corpus.matching import given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sources import find_sources
-from bertcli.corpus.token_store import OpenStore
 from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import (
@@ -28,72 +35,72 @@ from bertcli.system.hardware import (
 )
 from bertcli.system.memory import StepSizes
 from bertcli.system.terminal import say
+from bertcli.tasks.data import LabeledData
 from bertcli.tasks.files import check_extras, find_labeled_file
+from bertcli.tasks.supervised import mean_length
 from bertcli.training import ranks
 from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import check_tensorboard
 from bertcli.training.optimizer import learning_rate
-from bertcli.training.recipe import update_sections, with_recipe_of
 from bertcli.training.wrapping import is_worth_compiling
 
-Loop = TypeVar("Loop", bound=LoopConfig)
 
-
-def with_decisions_of(config: PretrainConfig, saved: PretrainConfig) -> PretrainConfig:
-    """The config with the saved run's value in place of each auto: a resume decides nothing again."""
-    config = with_recipe_of(config, saved)
-    data = {"workers": saved.data.workers} if config.data.workers == "auto" else {}
-    training = with_loop_decisions_of(config.training, saved.training)
-    if training.ramp_steps == AUTO:
-        training = training.model_copy(update={"ramp_steps": saved.training.ramp_steps})
-    return update_sections(config, {"data": data}).model_copy(update={"training": training})
-
-
-def with_loop_decisions_of(training: Loop, saved: Loop) -> Loop:
-    """The training section with the saved run's value in place of each auto."""
-    keys = ("micro_batch_size", "precision", "device", "compile")
-    decided = {key: getattr(saved, key) for key in keys if getattr(training, key, None) == "auto"}
-    return training.model_copy(update=decided)
-
-
-def resolve_config(config: PretrainConfig, architecture: Architecture, store: OpenStore) -> PretrainConfig:
-    """The config with every value that the run will use.
+def decide_pretraining(recipe: PretrainRecipe, architecture: Architecture, steps: int) -> DecidedPretraining:
+    """The config with every value that a run of `steps` steps will use.
 
     Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is missing.
     """
-    if config.data.max_length > architecture.usable_positions:
+    data = recipe.data
+    if data.max_length > architecture.usable_positions:
         raise UserError(
-            f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
-            f"{config.model.init_from} ({architecture.usable_positions}); lower data.max_length"
+            f"data.max_length ({data.max_length}) is longer than the positions of the model in "
+            f"{recipe.model.init_from} ({architecture.usable_positions}); lower data.max_length"
         )
-    data = config.data
-    steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
-    tokens = steps * mean_of(config.training.batch_size) * data.max_length
-    training = resolve_loop(
-        config.training, architecture, data.max_length, tokens=tokens, predicted=max(ends(data.mask_rate))
+    decided = {"steps": steps, "epochs": None, "ramp_steps": ramp_steps(recipe, steps)}
+    training = decide_loop(
+        with_values(recipe.training, decided),
+        architecture,
+        data.max_length,
+        tokens=steps * mean_of(recipe.training.batch_size) * data.max_length,
+        predicted=max(ends(data.mask_rate)),
     )
-    decided = {"steps": steps, "epochs": None, "ramp_steps": ramp_steps(config, steps)}
-    training = training.model_copy(update=decided)
     sizes = {size: getattr(architecture, size) for size in ("layers", "hidden", "heads", "feed_forward")}
     sizes["max_positions"] = architecture.usable_positions
-    accents = {} if given_tokenizer(config) else {"strip_accents": config.tokenizer.strips_accents()}
-    sections = {
-        "data": {"workers": resolve_workers(config.data.workers, resolve_device(training.device))},
+    accents = {} if given_tokenizer(recipe) else {"strip_accents": recipe.tokenizer.strips_accents()}
+    values = {
+        "data": {"workers": resolve_workers(data.workers, resolve_device(training.device))},
         "model": sizes,
         "tokenizer": accents,
+        "training": training,
     }
-    return update_sections(config.model_copy(update={"training": training}), sections)
+    return as_kind(DecidedPretraining, recipe, values)
 
 
-def resolve_loop(
-    training: Loop,
+def decide_finetuning(
+    config: FinetuneConfig, architecture: Architecture, data: LabeledData
+) -> DecidedFinetuning:
+    """The config with every value that the run will use. Raises `UserError` for a device that is missing."""
+    items = data.train.items
+    training = decide_loop(
+        config.training,
+        architecture,
+        config.task.max_length,
+        tokens=config.training.epochs * sum(item.length for item in items),
+        mean_length=mean_length(items),
+        joint_rows=data.joint_rows(config.training.batch_size),
+    )
+    return as_kind(DecidedFinetuning, config, {"training": training})
+
+
+def decide_loop(
+    training: LoopRecipe,
     architecture: Architecture,
     length: int,
     tokens: float,
     predicted: float = 0.0,
     mean_length: float | None = None,
     joint_rows: int | None = None,
-) -> Loop:
+) -> DecidedLoop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
     Args:
@@ -136,20 +143,19 @@ def resolve_loop(
         architecture, replace(sizes, rows=micro_batch_size), device, num_local_ranks=num_ranks
     ):
         say(warning)
-    decided: dict[str, Any] = {"micro_batch_size": micro_batch_size, "precision": precision}
-    decided |= {"device": str(device), "compile": training.compile}
-    if training.compile == "auto":
-        decided["compile"] = is_worth_compiling(
+    compiled = training.compile
+    if compiled == "auto":
+        compiled = is_worth_compiling(
             architecture, tokens, micro_batch_size * length, length=length, predicted=predicted, device=device
         )
-    return training.model_copy(update=decided)
+    decided = {"micro_batch_size": micro_batch_size, "precision": precision, "device": str(device)}
+    return decided_loop(training, decided | {"compile": compiled})
 
 
 def loop_settings(
-    training: LoopConfig, seed: int, steps: int, warmup_steps: int, decay_share: float = 0.1
+    training: DecidedLoop, seed: int, steps: int, warmup_steps: int, decay_share: float = 0.1
 ) -> LoopSettings:
-    """The settings of the loop from a resolved training section."""
-    assert training.precision != "auto"
+    """The settings of the loop from a decided training section."""
     return LoopSettings(
         seed=seed,
         device=ranks.own_device(resolve_device(training.device)),
@@ -166,12 +172,11 @@ def loop_settings(
     )
 
 
-def own_share(training: LoopConfig, joint_rows: int | None = None) -> Share:
+def own_share(training: DecidedLoop, joint_rows: int | None = None) -> Share:
     """This rank's share of each step; in the largest step every rank has rows, if there are enough.
 
-    `joint_rows`: as in `resolve_loop`.
+    `joint_rows`: as in `decide_loop`.
     """
-    assert training.micro_batch_size != "auto"
     rows_a_rank = math.ceil((joint_rows or training.largest_batch) / ranks.num_ranks())
     return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
 

@@ -228,7 +228,7 @@ class RunFolder(RunLayout, Generic[Config]):
         """The resolved config of the run; None before the first step of the first run."""
         return load_config(self._schema, self.config) if self.config.exists() else None
 
-    def accept(self, config: Config, own_part: Path | None = None) -> None:
+    def accept(self, config: BaseModel, own_part: Path | None = None) -> None:
         """Write the config of a run that can start; only now remove the run that it overwrites.
 
         Files that killed processes left are removed too. `own_part`: the folder of a seed of the new run,

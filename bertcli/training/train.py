@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config, check_continues, load_config
+from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.mark import write_own
@@ -43,7 +44,7 @@ def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Fin
     n - 1; null for one run). A resume continues where the runs stopped. Raises as `finetune`.
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
-    config = config.model_copy(update={"model": str(source)})
+    config = with_values(config, {"model": str(source)})
     assert config.seeds
     ranks.on_first(lambda: check_finetuning(config))
     folder = RunFolder(Path(config.output_dir), FinetuneConfig)
@@ -71,7 +72,7 @@ def _finetune_each(
     for number, seed in enumerate(seeds, start=1):
         say(f"seed {seed} ({number} of {len(seeds)})")
         own = RunFolder(folder.seed(seed), FinetuneConfig)
-        config_of_seed = config.model_copy(update={"seeds": [seed], "output_dir": str(own.root)})
+        config_of_seed = with_values(config, {"seeds": [seed], "output_dir": str(own.root)})
 
         def accept(own_part: Path = own.root) -> None:
             folder.accept(config, own_part)

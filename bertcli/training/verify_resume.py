@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config, save_config
+from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import AUTO
+from bertcli.config.section import Auto
 from bertcli.corpus.manifest import MANIFEST
 from bertcli.corpus.matching import store_folder
 from bertcli.folders.locate import resolve_model
@@ -29,7 +30,6 @@ from bertcli.system.terminal import say
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.kills import Kill, WatchedRun, differences, draw_moments, read_rows
-from bertcli.training.recipe import update_sections
 
 Config = TypeVar("Config", PretrainConfig, FinetuneConfig)
 EVALUATIONS, CHECKPOINTS = 6, 8
@@ -143,9 +143,9 @@ def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tupl
     return _updated(config, steps, sections), steps
 
 
-def _at_most(limit: int, steps: int) -> int:
+def _at_most(limit: int, steps: int | Auto) -> int | Auto:
     """The number of steps, at most `limit`; `auto` stays: the run decides by its own number of steps."""
-    return steps if steps == AUTO else min(limit, steps)
+    return steps if steps == "auto" else min(limit, steps)
 
 
 def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfig, int]:
@@ -153,7 +153,7 @@ def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfi
     data = load_labeled_data(config, tokenizer, lambda line: None)
     order = EpochOrder(len(data.train.items), config.training.batch_size, config.training_seed)
     steps = min(steps, max(1, round(config.training.epochs * order.steps_per_epoch)))
-    config = config.model_copy(update={"seeds": config.seeds and config.seeds[:1]})
+    config = with_values(config, {"seeds": config.seeds and config.seeds[:1]})
     return _updated(config, steps, {"training": {"epochs": steps / order.steps_per_epoch}}), steps
 
 
@@ -162,13 +162,13 @@ def _updated(config: Config, steps: int, sections: dict[str, dict[str, Any]]) ->
     evaluation["every_steps"] = max(1, steps // EVALUATIONS)
     sections["checkpoint"] = {"every_steps": max(1, steps // CHECKPOINTS), "keep_last": 2}
     sections["logging"] = {"every_steps": 1, "tensorboard": False}
-    return update_sections(config, sections)
+    return with_values(config, sections)
 
 
 def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) -> WatchedRun:
     """A run of the real command line with its output in `root`."""
     path, log = root.with_suffix(".yaml"), root.with_suffix(".log")
-    save_config(config.model_copy(update={"output_dir": str(root)}), path)
+    save_config(with_values(config, {"output_dir": str(root)}), path)
     verb, folder = "pretrain", root
     if isinstance(config, FinetuneConfig):
         verb = "finetune"

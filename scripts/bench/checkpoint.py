@@ -21,7 +21,7 @@ from torch import Tensor
 
 from bertcli.advice.bench.timing import synthetic_steps
 from bertcli.batches.share import Share
-from bertcli.config.model import ModelConfig
+from bertcli.config.run import ModelRecipe
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.run_layout import RunLayout
 from bertcli.folders.weights import write_safetensors
@@ -48,7 +48,7 @@ def main() -> None:
     options = parser.parse_args()
     device = resolve_device("auto")
     model = PretrainingModel(
-        new_architecture(ModelConfig(preset=options.preset, dropout=0.1), VOCAB_SIZE)
+        new_architecture(ModelRecipe(preset=options.preset, dropout=0.1), VOCAB_SIZE)
     ).to(device)
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
     settings = LoopSettings(0, device, resolve_precision("auto", device), 1.0, lambda step: 1e-4)

@@ -30,15 +30,15 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from vs_transformers import WARMUP_STEPS, plain_step, seconds_of  # noqa: E402
 
-from bertcli.advice.bench.timing import device_name, synthetic_steps, take_steps  # noqa: E402
+from bertcli.advice.bench.timing import device_name, synthetic_steps, take_steps, training_to_time  # noqa: E402
 from bertcli.config.model import ModelConfig  # noqa: E402
-from bertcli.config.schema import TrainingConfig  # noqa: E402
+from bertcli.config.run import ModelRecipe  # noqa: E402
 from bertcli.families.family import FamilyName  # noqa: E402
 from bertcli.folders.config_file import new_architecture  # noqa: E402
 from bertcli.objectives.learner import learner_of  # noqa: E402
 from bertcli.objectives.registry import MLM_NSP, Objective  # noqa: E402
 from bertcli.tokenizer.tokenizer import Tokenizer  # noqa: E402
-from bertcli.training.resolve import own_share, resolve_loop  # noqa: E402
+from bertcli.training.resolve import decide_loop, own_share  # noqa: E402
 from tests.tokenizer.tokenizers_of import make_tokenizer_folder  # noqa: E402
 
 FP32_ALONE = ("deberta",)
@@ -86,18 +86,17 @@ def main() -> None:
 
 def sides(family: FamilyName, options: argparse.Namespace) -> tuple[Step, Step, torch.device]:
     """A step of either side, on models with the same weights."""
-    model = ModelConfig(family=family, preset=options.preset, dropout=0.1)
+    model = ModelRecipe(family=family, preset=options.preset, dropout=0.1)
     objective, rate = model.fresh.objective, MASK_RATES.get(family, USUAL_RATE)
     sizes = new_architecture(model, options.vocab_size, objective=objective)
-    training = TrainingConfig(
+    training = training_to_time(
         batch_size=options.batch_size,
-        learning_rate=1e-4,
         precision=options.precision,
         device=options.device,
         compile=False,
     )
-    training = resolve_loop(training, sizes, options.length, tokens=0, predicted=rate)
-    device = torch.device(training.device)
+    decided = decide_loop(training, sizes, options.length, tokens=0, predicted=rate)
+    device = torch.device(decided.device)
     torch.manual_seed(0)
     learner = learner_of(objective.name)
     built = learner.build(model, sizes).to(device)
@@ -111,11 +110,11 @@ def sides(family: FamilyName, options: argparse.Namespace) -> tuple[Step, Step, 
         options.vocab_size,
         options.batch_size,
         options.length,
-        share=own_share(training),
+        share=own_share(decided),
         objective=objective,
         mask_rate=rate,
     )
-    reports = take_steps(built, learner.task(training), batches, training=training)
+    reports = take_steps(built, learner.task(training), batches, training=decided)
     return lambda: next(reports), step, device
 
 

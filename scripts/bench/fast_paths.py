@@ -18,11 +18,11 @@ from itertools import chain, cycle, repeat
 
 import torch
 
-from bertcli.advice.bench.timing import MASK_RATE, synthetic_steps, take_steps, time_in_turn
+from bertcli.advice.bench.timing import MASK_RATE, synthetic_steps, take_steps, time_in_turn, training_to_time
 from bertcli.batches.batch import Batch
 from bertcli.batches.share import MicroBatch, Share
-from bertcli.config.model import PRESETS, ModelConfig
-from bertcli.config.schema import TrainingConfig
+from bertcli.config.model import PRESETS
+from bertcli.config.run import ModelRecipe, decided_loop
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.seam import PATHS, plain_path
@@ -45,10 +45,9 @@ def main() -> None:
         full = synthetic_steps(VOCAB_SIZE, options.rows, LENGTH, share)
         for name, batches in (("full", full), ("ragged", ragged_steps(options.rows, share))):
             torch.manual_seed(0)
-            model = PretrainingModel(new_architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
-            training = TrainingConfig(
-                device="cpu", learning_rate=1e-4, precision=options.precision, compile=False
-            )
+            model = PretrainingModel(new_architecture(ModelRecipe(preset=preset, dropout=0.1), VOCAB_SIZE))
+            keys = {"batch_size": options.rows, "micro_batch_size": options.rows, "compile": False}
+            training = decided_loop(training_to_time(**keys, device="cpu", precision=options.precision), {})
             print(f"{preset}, {options.rows} {name} rows, {options.precision}:")
             compare(take_steps(model, MaskedLanguage(NEXT_SENTENCE), batches, training), options.rounds)
 

@@ -20,8 +20,10 @@ import torch
 
 from bertcli.batches.order import make_key, permute
 from bertcli.batches.stream import BatchStream
-from bertcli.config.schema import DataConfig
+from bertcli.config.run import with_values
 from bertcli.corpus.token_store import open_store
+from bertcli.objectives.registry import MLM, MLM_NSP
+from bertcli.training.heldout import as_in_bert
 
 
 def tokens_per_second(stream: BatchStream, first: int, steps: int) -> float:
@@ -62,20 +64,14 @@ def main() -> None:
 
     torch.set_num_threads(1)
     store = open_store(arguments.store)
-    for objective in ("mlm+nsp", "mlm"):
+    for objective in (MLM_NSP, MLM):
         for masking in ("token", "word", "span"):
-            config = DataConfig(
-                mask_rate=0.15,
-                short_steps=0,
-                objective=objective,
-                max_length=arguments.length,
-                masking=masking,
-            )
+            config = with_values(as_in_bert(objective, arguments.length), {"masking": masking})
             stream = BatchStream(
                 store.train, store.tokenizer, config, seed=0, batch_size=arguments.batch_size
             )
             rates = [tokens_per_second(stream, 100 * run, 100) for run in range(7)]
-            print(f"{objective}, {masking}: {statistics.median(rates):,.0f} tokens/s (median of 7)")
+            print(f"{objective.name}, {masking}: {statistics.median(rates):,.0f} tokens/s (median of 7)")
     for size in (10**6, 10**9, 10**12):
         print(f"permutation of {size:,}: {permutation_figures(size)}")
 

@@ -26,15 +26,23 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import BertConfig
 from transformers import BertForPreTraining as TheirBert
 
-from bertcli.advice.bench.timing import MASK_RATE, device_name, matmul_rate, now, synthetic_steps, take_steps
-from bertcli.config.model import PRESETS, ModelConfig
-from bertcli.config.schema import TrainingConfig
+from bertcli.advice.bench.timing import (
+    MASK_RATE,
+    device_name,
+    matmul_rate,
+    now,
+    synthetic_steps,
+    take_steps,
+    training_to_time,
+)
+from bertcli.config.model import PRESETS
+from bertcli.config.run import DecidedLoop, ModelRecipe
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture, training_flops
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import NEXT_SENTENCE
-from bertcli.training.resolve import own_share, resolve_loop
+from bertcli.training.resolve import decide_loop, own_share
 
 WARMUP_STEPS = 3
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::_linear_pointwise"}
@@ -57,20 +65,19 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--steps", type=int, default=3, help="a pair, of either side")
     options = parser.parse_args()
-    training = TrainingConfig(
+    training = training_to_time(
         batch_size=options.batch_size,
-        learning_rate=1e-4,
         precision=options.precision,
         device=options.device,
         compile=options.compile_ours,
     )
     sizes = new_architecture(
-        ModelConfig(preset=options.preset, dropout=options.dropout, max_positions=max(512, options.length)),
+        ModelRecipe(preset=options.preset, dropout=options.dropout, max_positions=max(512, options.length)),
         options.vocab_size,
     )
-    training = resolve_loop(training, sizes, options.length, tokens=0, predicted=MASK_RATE)
-    device = torch.device(training.device)
-    our_step = ours(sizes, training, options.length)
+    decided = decide_loop(training, sizes, options.length, tokens=0, predicted=MASK_RATE)
+    device = torch.device(decided.device)
+    our_step = ours(sizes, decided, options.length)
     their_step = theirs(options, device)
     for _ in range(WARMUP_STEPS):
         our_step()
@@ -109,13 +116,13 @@ def main() -> None:
     print(json.dumps(result))
 
 
-def ours(sizes: Architecture, training: TrainingConfig, length: int) -> Callable[[], object]:
+def ours(sizes: Architecture, training: DecidedLoop, length: int) -> Callable[[], object]:
     """A step of the loop that `bertcli pretrain` runs."""
     torch.manual_seed(0)
     model = PretrainingModel(sizes).to(training.device)
     steps = synthetic_steps(sizes.vocab_size, training.largest_batch, length, own_share(training))
     reports: Iterator[object] = take_steps(
-        model, MaskedLanguage(NEXT_SENTENCE, training.compile is True), steps, training
+        model, MaskedLanguage(NEXT_SENTENCE, training.compile), steps, training
     )
     return lambda: next(reports)
 

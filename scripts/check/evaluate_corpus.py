@@ -22,9 +22,9 @@ from pathlib import Path
 from transformers import AutoTokenizer, BertForPreTraining
 
 from bertcli.batches.share import Share
-from bertcli.config.schema import DataConfig
 from bertcli.folders.locate import resolve_model
-from bertcli.training.heldout import HeldoutBatches, text_store
+from bertcli.objectives.registry import MLM_NSP
+from bertcli.training.heldout import HeldoutBatches, as_in_bert, text_store
 from tests.parity.transformers_side import plain_evaluation
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 700_000, 1_500_000, 3_000_000, 5_000_000)
@@ -67,7 +67,7 @@ def measure(model: Path, text: bytes, max_length: int) -> bool:
             f"{scratch}/store",
             report=lambda _: None,
         )
-        config = DataConfig(objective="mlm+nsp", max_length=max_length)
+        config = as_in_bert(MLM_NSP, max_length)
         batches = HeldoutBatches(store.train, store.tokenizer, config, batch_size=BATCH)
         theirs = BertForPreTraining.from_pretrained(folder).eval()
         losses, held = plain_evaluation(theirs, batches.steps(Share(BATCH)))

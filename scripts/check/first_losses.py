@@ -14,7 +14,8 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from bertcli.config.model import PRESETS, ModelConfig
+from bertcli.config.model import PRESETS
+from bertcli.config.run import ModelRecipe
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss
@@ -48,7 +49,7 @@ def main() -> int:
     failed = False
     for preset in options.presets.split(","):
         sizes = new_architecture(
-            ModelConfig.model_validate({"preset": preset, "dropout": 0.1}), options.vocab_size
+            ModelRecipe.model_validate({"preset": preset, "dropout": 0.1}), options.vocab_size
         )
         expected = expected_first_mlm_loss(sizes)
         mlm, nsp = first_losses(sizes)

@@ -36,8 +36,7 @@ from bertcli.batches.order import make_key, permute
 from bertcli.batches.share import Share
 from bertcli.batches.slots import draw_slots
 from bertcli.batches.stream import BatchStream
-from bertcli.config.model import ModelConfig
-from bertcli.config.schema import DataConfig
+from bertcli.config.run import DataRecipe, ModelRecipe
 from bertcli.corpus.finish import check_arrays
 from bertcli.corpus.manifest import BLOCK_BYTES, Manifest, SideCounts, block_hash, num_blocks, write_manifest
 from bertcli.corpus.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
@@ -45,11 +44,13 @@ from bertcli.folders.config_file import new_architecture
 from bertcli.folders.model_folder import save_model_folder
 from bertcli.folders.run_layout import RunLayout
 from bertcli.model.pretraining import PretrainingModel
+from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.files import file_hash
 from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
 from bertcli.training.checkpoint import RunState, Snapshot, save_checkpoint
+from bertcli.training.heldout import as_in_bert
 
 VOCAB_SIZE = 30_522
 SENTENCE, DOCUMENT = 20, 40
@@ -108,8 +109,8 @@ class EvenOffsets:
         return len(np.unique(np.concatenate(pages))) if pages else 0
 
 
-def data_config(objective: str) -> DataConfig:
-    return DataConfig.model_validate({"objective": objective, "mask_rate": 0.15, "short_steps": 0})
+def data_config(objective: Objective) -> DataRecipe:
+    return as_in_bert(objective, 128)
 
 
 def make_store(folder: Path, tokens: int) -> None:
@@ -195,7 +196,7 @@ def measure(folder: Path) -> dict[str, Any]:
     train = store.train
     if counts.tokens > SMALL:
         train = replace(train, **even_offsets(counts))
-    for objective in ("mlm+nsp", "mlm"):
+    for objective in (MLM_NSP, MLM):
         stream = BatchStream(
             train,
             store.tokenizer,
@@ -208,12 +209,12 @@ def measure(folder: Path) -> dict[str, Any]:
             begun = time.process_time()
             stream[step * 10**6]
             times.append(time.process_time() - begun)
-        figures[f"ms_per_batch {objective}"] = 1000 * statistics.median(times)
+        figures[f"ms_per_batch {objective.name}"] = 1000 * statistics.median(times)
     figures["memory_mb"] = (_memory() - before) / 1e6
     for name, advice in (("read ahead", mmap.MADV_NORMAL), ("as is", mmap.MADV_RANDOM)):
         figures[f"ms_per_batch ids {name}"] = _ids_ms(store.train.ids, advice)
     for rows in (1 << 13, 1 << 15, 1 << 17):
-        stream = BatchStream(train, store.tokenizer, data_config("mlm+nsp"), 0, rows)
+        stream = BatchStream(train, store.tokenizer, data_config(MLM_NSP), 0, rows)
         begun = time.process_time()
         for step in range(3):
             stream.spans(draw_slots(0, step, step * rows, batch_size=rows), step)
@@ -255,7 +256,7 @@ def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) ->
 
 def checkpoint_figures(folder: Path, tokenizer: Tokenizer, preset: Literal["base", "large"]) -> str:
     """Parameters, bytes and seconds of one checkpoint, which is removed again."""
-    model = PretrainingModel(new_architecture(ModelConfig(preset=preset, dropout=0.1), VOCAB_SIZE))
+    model = PretrainingModel(new_architecture(ModelRecipe(preset=preset, dropout=0.1), VOCAB_SIZE))
     weights = {name: value.detach() for name, value in model.state_dict().items()}
     moments = {
         f"{name}/{moment}": torch.zeros_like(parameter)

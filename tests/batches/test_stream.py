@@ -15,19 +15,17 @@ import torch
 from bertcli.batches.share import Share
 from bertcli.batches.stream import BatchStream
 from bertcli.batches.stream_stats import measure_stream, show_pairs
-from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.token_store import OpenStore, open_store
 from bertcli.system.errors import UserError
 from tests.batches.stores import make_store
-from tests.decided import data_config
+from tests.decided import data_config, recipe
 from tests.small_runs import small_config
 
 
 @pytest.fixture(scope="module")
 def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
-    config = check_config(PretrainConfig, small_config(corpus, tmp_path_factory.mktemp("run")), "test")
+    config = recipe(small_config(corpus, tmp_path_factory.mktemp("run")))
     return prepare_store(config, lambda line: None)
 
 

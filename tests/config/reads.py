@@ -27,7 +27,7 @@ def recorded_reads() -> Iterator[set[Key]]:
         caller = sys._getframe(1).f_code
         is_named = name in caller.co_names and not caller.co_name.startswith("_check")
         if is_named and name in type(self).model_fields:
-            reads.add((type(self).__name__, name))
+            reads.add((type(self).__name__.partition("[")[0], name))  # without `[Never]`
         return plain(self, name)
 
     Section.__getattribute__ = noted

@@ -59,7 +59,7 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
         (
             "training",
             {"precision": "fp8"},
-            "training.precision: input should be 'auto', 'bf16', 'fp16' or 'fp32'",
+            r"training.precision: input should be 'bf16', 'fp16' or 'fp32' \(or auto\)",
         ),
         ("corpus", {"files": ["x"], "join_lines": True}, "join_lines: true needs document: file"),
         ("corpus", {"files": []}, "corpus.files: list should have at least 1 item"),

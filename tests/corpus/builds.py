@@ -6,19 +6,18 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig, TokenizerConfig, TrainingConfig
+from bertcli.config.run import PretrainRecipe, TokenizerRecipe
 from bertcli.samples import SAMPLES
-from tests.decided import data_config, tokenizer_config
+from tests.decided import recipe
 
 
-def make_config(folder: Path, tokenizer: TokenizerConfig | None = None, **corpus: Any) -> PretrainConfig:
-    options = {"files": [str(folder / "corpus")], "heldout_fraction": 0.2} | corpus
-    return PretrainConfig(
-        output_dir=str(folder / "run"),
-        corpus=CorpusConfig(**options),
-        tokenizer=tokenizer or tokenizer_config(vocab_size=500),
-        data=data_config(),
-        training=TrainingConfig(batch_size=256),
+def make_config(folder: Path, tokenizer: TokenizerRecipe | None = None, **corpus: Any) -> PretrainRecipe:
+    return recipe(
+        {
+            "output_dir": str(folder / "run"),
+            "corpus": {"files": [str(folder / "corpus")], "heldout_fraction": 0.2} | corpus,
+            "tokenizer": {} if tokenizer is None else tokenizer.model_dump(exclude_unset=True),
+        }
     )
 
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.run import PretrainRecipe, with_values
 from bertcli.corpus.build import prepare_store
 from bertcli.samples import SAMPLES
-from tests.decided import tokenizer_config
+from tests.decided import recipe
 
 # Slow enough to be killed at many a moment: a little text a chunk, and a rest after each.
 SLOW_BUILD = """
 import sys, time
 from bertcli.config.load import load_config
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import PretrainRecipe, with_values
 from bertcli.corpus import build, chunks, writer
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.writer import StoreWriter
@@ -32,7 +32,7 @@ def add_and_rest(*arguments):
     add(*arguments)
     time.sleep(0.01)
 StoreWriter.add = add_and_rest
-config = load_config(PretrainConfig, Path(sys.argv[1]))
+config = load_config(PretrainRecipe, Path(sys.argv[1]))
 build.JOURNAL_SECONDS = 0
 prepare_store(config, print, processes=int(sys.argv[2]))
 """
@@ -51,11 +51,13 @@ def config_file(tmp_path: Path) -> Path:
     return path
 
 
-def config(folder: Path, output_dir: str) -> PretrainConfig:
-    return PretrainConfig(
-        output_dir=str(folder / output_dir),
-        corpus=CorpusConfig(files=[str(folder / "corpus")], heldout_fraction=0.2),
-        tokenizer=tokenizer_config(vocab_size=600),
+def config(folder: Path, output_dir: str) -> PretrainRecipe:
+    return recipe(
+        {
+            "output_dir": str(folder / output_dir),
+            "corpus": {"files": [str(folder / "corpus")], "heldout_fraction": 0.2},
+            "tokenizer": {"vocab_size": 600},
+        }
     )
 
 
@@ -110,7 +112,7 @@ def test_a_build_of_other_options_starts_anew(config_file: Path):
     build = start(config_file, 0)
     kill_when(build, lambda: stored_documents(folder / "run" / "store.partial") >= 5)
     lines: list[str] = []
-    other = config(folder, "run").model_copy(update={"tokenizer": tokenizer_config(vocab_size=500)})
+    other = with_values(config(folder, "run"), {"tokenizer": {"vocab_size": 500}})
     store = prepare_store(other, lines.append)
     assert store.tokenizer.vocab_size == 500
     assert not any("going on" in line for line in lines)

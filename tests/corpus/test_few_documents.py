@@ -17,7 +17,7 @@ from bertcli.batches.share import Share
 from bertcli.batches.slots import NOT_NEXT, draw_slots
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
-from bertcli.config.schema import PretrainConfig, TrainingConfig
+from bertcli.config.run import PretrainRecipe, with_values
 from bertcli.corpus import build, chunks
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.parts import Piece, cut_documents
@@ -91,7 +91,7 @@ def test_the_order_of_the_documents_changes_no_piece(documents: list[tuple[int, 
     assert found(cut_documents(documents, 0.1), list(range(len(order)))) == found(other, order)
 
 
-def write_documents(folder: Path, documents: int, sentences: int = 60) -> PretrainConfig:
+def write_documents(folder: Path, documents: int, sentences: int = 60) -> PretrainRecipe:
     """Sentence n of document d says so."""
     (folder / "corpus").mkdir()
     texts = ["\n".join(f"Text {d} says {n}." for n in range(sentences)) + "\n" for d in range(documents)]
@@ -204,7 +204,7 @@ def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
 @pytest.mark.parametrize("documents", [1, 7])
 def test_check_data_counts_what_the_store_holds(tmp_path: Path, documents: int) -> None:
     config = write_documents(tmp_path, documents)
-    config = config.model_copy(update={"training": TrainingConfig(batch_size=8), "data": data_config()})
+    config = with_values(config, {"training": {"batch_size": 8}, "data": data_config()})
     figures, findings = check_pretraining(config, tokenize_all=True, report=silent, processes=0)
     summary = summarize(prepare_store(config, silent, processes=0), 1.0)
     same = ("documents", "sentences", "tokens", "one_sentence_documents", "unigram_entropy", "words", "bytes")

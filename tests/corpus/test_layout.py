@@ -18,7 +18,7 @@ from bertcli.corpus.documents import split_sentences
 from bertcli.corpus.sample import layout_advice
 from bertcli.corpus.sources import find_sources
 from bertcli.samples import SAMPLES
-from bertcli.training.recipe import decided_config
+from bertcli.training.recipe import decide_recipe
 
 SONNET = """Shall I compare thee to a summer's day?
 Thou art more lovely and more temperate:
@@ -105,7 +105,7 @@ def test_it_is_said_by_prepare_and_by_check_data(tmp_path: Path, paragraphs: lis
     files = books(tmp_path, paragraphs[:200], 72, "\n\n")
     corpus = {"files": [str(file) for file in files], "language": "sv"}
     value = {"output_dir": str(tmp_path / "run"), "corpus": corpus, "tokenizer": {"vocab_size": 400}}
-    config, said = decided_config(check_config(PretrainConfig, value, "test"), lambda line: None), list[str]()
+    config, said = decide_recipe(check_config(PretrainConfig, value, "test"), lambda line: None), list[str]()
     _, findings = check_pretraining(config, False, lambda line: None, 0)
     assert any("hard-wrapped at about 72" in finding.problem for finding in findings)
     prepare_store(config, said.append)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import PretrainRecipe
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.parts import share_out
 from bertcli.corpus.token_store import OpenStore
+from tests.decided import recipe
 from tests.small_runs import small_config, write_corpus
 
 
@@ -52,7 +52,7 @@ class Threads:
         return result
 
 
-def build(config: PretrainConfig, size: int) -> list[OpenStore]:
+def build(config: PretrainRecipe, size: int) -> list[OpenStore]:
     team = Threads(size)
 
     def run(rank: int) -> OpenStore:
@@ -63,9 +63,9 @@ def build(config: PretrainConfig, size: int) -> list[OpenStore]:
         return list(threads.map(run, range(size)))
 
 
-def config_of(corpus: Path, folder: Path) -> PretrainConfig:
+def config_of(corpus: Path, folder: Path) -> PretrainRecipe:
     value = small_config(corpus, folder, corpus={"store": str(folder / "store")})
-    return check_config(PretrainConfig, value, "test")
+    return recipe(value)
 
 
 @pytest.fixture

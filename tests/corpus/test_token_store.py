@@ -8,25 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.documents import split_sentences
 from bertcli.corpus.finish import unigram_entropy
 from bertcli.corpus.token_store import OpenStore, ids_dtype, open_store
 from bertcli.system.errors import UserError
-from tests.decided import tokenizer_config
+from tests.decided import recipe
 
 TEXT = "The cat sat. It purred!\nThe dog left.\n\nOne cat. Two cats.\n\nA dog.\n\n\u200b\n"
 
 
 def build(folder: Path, text: str = TEXT, heldout_fraction: float = 0.0, vocab_size: int = 300) -> OpenStore:
     (folder / "a.txt").write_text(text, encoding="utf-8")
-    config = PretrainConfig(
-        output_dir=str(folder / "run"),
-        corpus=CorpusConfig(files=[str(folder / "a.txt")], heldout_fraction=heldout_fraction),
-        tokenizer=tokenizer_config(vocab_size=vocab_size),
-    )
-    return prepare_store(config, lambda line: None)
+    value = {
+        "output_dir": str(folder / "run"),
+        "corpus": {"files": [str(folder / "a.txt")], "heldout_fraction": heldout_fraction},
+        "tokenizer": {"vocab_size": vocab_size},
+    }
+    return prepare_store(recipe(value), lambda line: None)
 
 
 def test_offsets_nest_and_give_the_text_back(tmp_path: Path):

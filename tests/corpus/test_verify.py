@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bertcli.cli import main as cli
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import PretrainRecipe
 from bertcli.corpus import finish as verify
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.finish import ARRAYS, check_arrays
@@ -20,14 +20,14 @@ from tests.small_runs import write_config
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> PretrainConfig:
+def config(tmp_path_factory: pytest.TempPathFactory) -> PretrainRecipe:
     config = make_config(write_corpus_folder(tmp_path_factory.mktemp("verify")))
     prepare_store(config, silent)
     return config
 
 
 @pytest.fixture
-def store(config: PretrainConfig) -> OpenStore:
+def store(config: PretrainRecipe) -> OpenStore:
     return prepare_store(config, silent)
 
 
@@ -40,7 +40,7 @@ def flip(path: Path, place: int, bit: int) -> None:
 
 
 def test_every_flipped_bit_of_the_arrays_is_recognized_where_a_run_starts(
-    config: PretrainConfig, store: OpenStore
+    config: PretrainRecipe, store: OpenStore
 ):
     drawn = random.Random(0)
     sizes = store.manifest.arrays
@@ -54,7 +54,7 @@ def test_every_flipped_bit_of_the_arrays_is_recognized_where_a_run_starts(
     prepare_store(config, silent)
 
 
-def test_the_lowest_bit_of_every_id_is_recognized(config: PretrainConfig, store: OpenStore):
+def test_the_lowest_bit_of_every_id_is_recognized(config: PretrainRecipe, store: OpenStore):
     """Each id is still one of the vocabulary: nothing else would tell."""
     path = store.folder / "train" / "ids.bin"
     ids = np.fromfile(path, "<u2")
@@ -64,7 +64,7 @@ def test_the_lowest_bit_of_every_id_is_recognized(config: PretrainConfig, store:
     ids.tofile(path)
 
 
-def test_arrays_and_hashes_of_another_store_are_recognized(config: PretrainConfig, store: OpenStore):
+def test_arrays_and_hashes_of_another_store_are_recognized(config: PretrainRecipe, store: OpenStore):
     hashes = (store.folder / HASHES).read_bytes()
     (store.folder / HASHES).write_bytes(hashes[::-1])
     with pytest.raises(UserError, match=r"hashes.bin: damaged: it is not what was written"):

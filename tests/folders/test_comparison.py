@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.folders.onnx_source import read_sample
 from bertcli.tasks.examples import TextExample
 from bertcli.tokenizer.frame import Row
 from tests.cli.test_export import exported
+from tests.decided import recipe
 from tests.folders.folders import saved_model
 from tests.small_runs import small_config, write_config
 
@@ -50,7 +49,7 @@ def test_without_a_sample_the_texts_are_of_the_run_that_made_the_model(tmp_path:
         task = {"type": "classification", "train": str(tmp_path / "train.csv"), **columns}
         config = {"model": "m", "output_dir": str(tmp_path / "run"), "task": task}
     else:
-        prepare_store(check_config(PretrainConfig, config, "test"), lambda line: None, processes=0)
+        prepare_store(recipe(config), lambda line: None, processes=0)
     (tmp_path / "run" / "model").mkdir(parents=True)
     write_config(tmp_path / "run" / "config.yaml", config)
     rows = read_sample(None, None, None, tmp_path / "run" / "model")

@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.load import check_config
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.run import PretrainRecipe
 from bertcli.corpus.build import prepare_store
 from bertcli.folders.model_folder import load_model_folder
+from tests.decided import recipe
 from tests.folders.folders import saved_model, saved_task, tiny_tokenizer
 from tests.folders.tf_values import TF_CHECKPOINT
 from tests.tokenizer.tokenizers_of import make_tokenizer_folder
@@ -65,14 +65,14 @@ def good_store() -> Path:
     return prepare_store(store_config(text, _root() / "run"), lambda line: None).folder
 
 
-def store_config(text: Path, run: Path, **corpus: Any) -> PretrainConfig:
+def store_config(text: Path, run: Path, **corpus: Any) -> PretrainRecipe:
     """Raises `UserError` for keys that a config may not have."""
     value = {
         "output_dir": str(run),
         "corpus": {"files": [str(text)], "heldout_fraction": 0.0} | corpus,
         "tokenizer": {"path": str(good_tokenizer())},
     }
-    return check_config(PretrainConfig, value, "fuzz")
+    return recipe(value)
 
 
 def copy_of(good: Path, folder: Path) -> Path:

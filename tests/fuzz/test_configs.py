@@ -15,6 +15,7 @@ from bertcli.config.load import load_config, save_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import differences
 from bertcli.corpus.build import prepare_store
+from bertcli.training.recipe import decide_recipe
 from tests.finetunes import spam_config
 from tests.fuzz.good import TEXT, good_tokenizer
 from tests.fuzz.guard import endure, scratch
@@ -127,6 +128,6 @@ def test_a_config_that_loads_is_prepared_or_refused(content: bytes) -> None:
 
         def prepare() -> None:
             config = load_config(PretrainConfig, folder / "config.yaml", given_places)
-            prepare_store(config, lambda line: None)
+            prepare_store(decide_recipe(config, lambda line: None), lambda line: None)
 
         endure("config prepared", folder, prepare)

@@ -7,18 +7,18 @@ from typing import Any
 
 import yaml
 
-from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import SideCounts
 from bertcli.objectives.base import Reference
 from bertcli.reports.cards import model_card
 from bertcli.training.evaluate import Scores
+from tests.decided import recipe
 from tests.folders.folders import random_model, tiny_tokenizer
 
 REFERENCES = [Reference("mlm", first_loss=None, chance_loss=6.0, line="", predicts_words=True)]
 
 
 def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None:
-    config = PretrainConfig.model_validate(
+    config = recipe(
         {
             "output_dir": "/home/someone/run",
             "corpus": {"files": ["/home/someone/a|b\n<i>.txt", "texts/*.txt"], "language": "no"},
@@ -50,7 +50,7 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
 
 
 def test_a_run_without_pairs_has_no_word_of_them() -> None:
-    config = PretrainConfig.model_validate(
+    config = recipe(
         {
             "output_dir": "run",
             "corpus": {"files": ["a.txt"]},

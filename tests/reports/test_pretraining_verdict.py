@@ -17,13 +17,12 @@ from bertcli.reports.pretraining_verdict import verdict
 from bertcli.system.errors import UserError
 from bertcli.training.evaluate import Scores
 from bertcli.training.pretraining import pretrain
+from tests.decided import recipe
 from tests.small_runs import read_rows, small_config
 
 SIZES = Architecture(2048, 128, layers=2, heads=2, feed_forward=512, max_positions=128)
 RECIPE = {"batch_size": 32, "learning_rate": 1.5e-3, "warmup_steps": 160, "steps": 2000}
-CONFIG = PretrainConfig.model_validate(
-    {"output_dir": "run", "corpus": {"files": ["classics"]}, "data": {"objective": "mlm+nsp"}}
-)
+CONFIG = recipe({"output_dir": "run", "corpus": {"files": ["classics"]}})
 REFERENCES = [Reference("mlm", first_loss=7.6, chance_loss=7.015, line="", predicts_words=True)]
 
 
@@ -35,7 +34,7 @@ def weigh(mlm: float | None, **sections: Any) -> str:
         "training": RECIPE | sections.pop("training", {}),
     }
     scores = None if mlm is None else Scores({"mlm": mlm}, {"mlm": 0.3}, 1000)
-    return verdict(scores, REFERENCES, check_config(PretrainConfig, value, "test"), SIZES)
+    return verdict(scores, REFERENCES, recipe(value), SIZES)
 
 
 def test_a_good_run_says_by_how_much() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bertcli.advice.bench.timing import synthetic_steps, take_steps
+from bertcli.advice.bench.timing import synthetic_steps, take_steps, training_to_time
 from bertcli.batches.share import Share
-from bertcli.config.schema import TrainingConfig
+from bertcli.config.run import decided_loop
 from bertcli.families.relative import Relative
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
@@ -70,14 +70,14 @@ def test_a_step_holds_what_is_calculated(change: dict) -> None:
         Share(sizes.rows),
         mask_rate=sizes.predicted,
     )
-    training = TrainingConfig(
+    training = training_to_time(
         batch_size=sizes.rows,
-        learning_rate=1e-4,
+        micro_batch_size=sizes.rows,
         device="cpu",
         precision="bf16" if sizes.half else "fp32",
         compile=False,
     )
-    reports = take_steps(model, MaskedLanguage(NEXT_SENTENCE), batches, training)
+    reports = take_steps(model, MaskedLanguage(NEXT_SENTENCE), batches, decided_loop(training, {}))
     next(reports)  # which makes the moments
     with LiveBytes(model.parameters()) as live:
         next(reports)

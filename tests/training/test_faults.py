@@ -26,6 +26,7 @@ from bertcli.training.kills import differences
 from bertcli.training.metrics_log import MetricsLog
 from bertcli.training.pretraining import pretrain
 from bertcli.training.run_folder import RunFolder
+from tests.decided import recipe
 from tests.faults import at_row, terminate
 from tests.small_runs import run_process, small_config, write_config, write_corpus
 
@@ -163,12 +164,12 @@ def test_a_corpus_that_changes_under_a_run_changes_nothing_until_it_is_resumed(
                 pretrain(config(text, folder, **own), resume=False, overwrite=False)
         with pytest.raises(UserError, match=r"corpus.txt: the file changed, from .* bytes to"):
             pretrain(config(text, folder, **own), resume=True, overwrite=False)
-        prepare_store(config(text, folder, **own), lambda line: None, overwrite=True)
+        prepare_store(recipe(sections(text, folder, **own)), lambda line: None, overwrite=True)
         with pytest.raises(UserError, match=r"cannot resume: .*store was built again since .*corpus.txt"):
             pretrain(config(text, folder, **own), resume=True, overwrite=False)
     finally:
         text.write_text(content)
-    prepare_store(config(text, folder, **own), lambda line: None, overwrite=True)
+    prepare_store(recipe(sections(text, folder, **own)), lambda line: None, overwrite=True)
     pretrain(config(text, folder, **own), resume=True, overwrite=False)
     assert differences(undisturbed, folder) == []
 

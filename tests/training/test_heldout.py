@@ -17,14 +17,14 @@ from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.pretraining import pretrain
 from tests.batches.stores import make_store
-from tests.decided import data_config
+from tests.decided import data_config, recipe
 from tests.folders.folders import WORDS
 from tests.small_runs import small_config
 
 
 @pytest.fixture(scope="module")
 def store(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
-    config = check_config(PretrainConfig, small_config(corpus, tmp_path_factory.mktemp("run")), "test")
+    config = recipe(small_config(corpus, tmp_path_factory.mktemp("run")))
     return prepare_store(config, lambda line: None)
 
 

@@ -15,6 +15,7 @@ from bertcli.system.errors import UserError
 from bertcli.training.finetuning import finetune
 from bertcli.training.pretraining import pretrain
 from bertcli.training.train import finetune_seeds
+from tests.decided import recipe
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import small_config, write_corpus
 
@@ -54,7 +55,7 @@ def test_pretraining_writes_nothing_where_a_package_is_missing(tmp_path: Path, w
         pretrain(config, resume=False, overwrite=False)
     if extra != "tensorboard":
         with pytest.raises(UserError, match=rf"pip install 'bertcli\[{extra}\]'"):
-            prepare_store(config, lambda line: None)
+            prepare_store(recipe(value), lambda line: None)
     assert sorted(tmp_path.iterdir()) == before
 
 

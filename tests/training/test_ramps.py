@@ -52,11 +52,11 @@ def test_a_resume_with_another_ramp_is_refused(corpus: Path, tmp_path: Path) -> 
 
 def test_a_resume_counts_the_epochs_of_a_falling_ramp_as_before(corpus: Path, tmp_path: Path) -> None:
     from bertcli.corpus.build import prepare_store
-    from bertcli.training.recipe import decided_config
+    from bertcli.training.recipe import decide_recipe
 
     config = small_config(corpus, tmp_path / "run", training={"epochs": 1, "batch_size": [16, 4]})
     config["training"].pop("steps", None)
-    decided = decided_config(check_config(PretrainConfig, config, "the test"), lambda line: None)
+    decided = decide_recipe(check_config(PretrainConfig, config, "the test"), lambda line: None)
     frame = prepare_store(decided, lambda line: None).tokenizer.frame
     for num_tokens in range(20_000, 20_400):
         steps = num_steps(decided, frame, num_tokens)
@@ -67,11 +67,11 @@ def test_a_resume_counts_the_epochs_of_a_falling_ramp_as_before(corpus: Path, tm
 def test_epochs_count_the_rows_of_a_ramp(corpus: Path, tmp_path: Path) -> None:
     from bertcli.batches.stream import training_stream
     from bertcli.corpus.build import prepare_store
-    from bertcli.training.recipe import decided_config
+    from bertcli.training.recipe import decide_recipe
 
     config = small_config(corpus, tmp_path / "run", training={"epochs": 2, "batch_size": [4, 16]})
     config["training"].pop("steps", None)
-    decided = decided_config(check_config(PretrainConfig, config, "the test"), lambda line: None)
+    decided = decide_recipe(check_config(PretrainConfig, config, "the test"), lambda line: None)
     store = prepare_store(decided, lambda line: None)
     steps = num_steps(decided, store.tokenizer.frame, store.train.num_tokens)
     stream = training_stream(decided, store)

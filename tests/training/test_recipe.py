@@ -9,17 +9,18 @@ import pytest
 import yaml
 
 from bertcli.config.load import check_config
+from bertcli.config.run import PretrainRecipe, with_decisions_of
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import prepare_store
-from bertcli.training.recipe import KEYS, decide_recipe, with_recipe_of
+from bertcli.training.recipe import KEYS, decide_recipe
 from tests.finetunes import write_model
 from tests.small_runs import run_cli, write_config
 
 
 def decide(
     folder: Path, files: list[str], report: list[str] | None = None, **sections: Any
-) -> PretrainConfig:
+) -> PretrainRecipe:
     value = {"output_dir": str(folder / "run"), "corpus": {"files": files}} | sections
     lines: list[str] = [] if report is None else report
     return decide_recipe(check_config(PretrainConfig, value, "test"), lines.append)
@@ -104,8 +105,9 @@ def test_a_store_keeps_its_vocabulary(tmp_path: Path, corpus: Path) -> None:
     config = decide(tmp_path, [], corpus=section, tokenizer={"vocab_size": 400})
     prepare_store(config, lambda line: None)
     assert decide(tmp_path, [], corpus=section).tokenizer.vocab_size == 400
-    again = config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"vocab_size": AUTO})})
-    assert decide_recipe(again, lambda line: None, rebuild=True).tokenizer.vocab_size == 512
+    again = section | {"store": str(tmp_path / "run" / "store")}
+    undecided = check_config(PretrainConfig, {"output_dir": str(tmp_path / "run"), "corpus": again}, "test")
+    assert decide_recipe(undecided, lambda line: None, rebuild=True).tokenizer.vocab_size == 512
 
 
 def test_a_resume_adopts_and_never_decides_anew(tmp_path: Path, corpus: Path) -> None:
@@ -130,7 +132,7 @@ def test_a_resume_adopts_and_never_decides_anew(tmp_path: Path, corpus: Path) ->
     )
     assert values(resumed) == values(saved)  # thirty steps alone would warm up longer
     undecided = check_config(PretrainConfig, value, "test")
-    assert values(with_recipe_of(undecided, saved)) == values(saved)
+    assert values(with_decisions_of(undecided, saved)) == values(saved)
 
 
 def test_the_recipe_is_the_same_before_and_after_the_store(tmp_path: Path) -> None:

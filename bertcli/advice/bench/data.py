@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bertcli.advice.bench.plan import pretraining_sizes
-from bertcli.batches.share import MicroBatch
+from bertcli.batches.share import MicroBatch, num_steps
 from bertcli.batches.stream import BatchStream, training_stream
+from bertcli.config.run import DecidedPretraining
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.documents import read_paragraphs
@@ -19,28 +20,28 @@ from bertcli.model.architecture import Architecture
 from bertcli.system.terminal import say
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.word_cache import WordCache
-from bertcli.training.recipe import decided_config
-from bertcli.training.resolve import own_share, resolve_config
+from bertcli.training.recipe import decide_recipe
+from bertcli.training.resolve import decide_pretraining, own_share
 
 _PARAGRAPHS = 200
 """Number of paragraphs per call, about as many as in a chunk of a store's build."""
 
 
-def open_stream(config: PretrainConfig) -> tuple[PretrainConfig, Architecture, BatchStream]:
-    """The resolved config, the model's sizes, and the batches of the config's store, built if it is missing.
+def open_stream(config: PretrainConfig) -> tuple[DecidedPretraining, Architecture, BatchStream]:
+    """The decided config, the model's sizes, and the batches of the config's store, built if it is missing.
 
     Raises:
-        UserError: as `corpus.build.prepare_store` and `training.resolve.resolve_config`.
+        UserError: as `corpus.build.prepare_store` and `training.resolve.decide_pretraining`.
     """
-    config = decided_config(config, say)
-    store = prepare_store(config, say)
-    sizes = pretraining_sizes(config, store.tokenizer.vocab_size)
-    return resolve_config(config, sizes, store), sizes, training_stream(config, store)
+    recipe = decide_recipe(config, say)
+    store = prepare_store(recipe, say)
+    sizes = pretraining_sizes(recipe, store.tokenizer.vocab_size)
+    steps = num_steps(recipe, store.tokenizer.frame, store.train.num_tokens)
+    return decide_pretraining(recipe, sizes, steps), sizes, training_stream(recipe, store)
 
 
-def full_steps(config: PretrainConfig, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:
+def full_steps(config: DecidedPretraining, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:
     """Steps of rows of full length, divided as in a run and drawn by as many loader processes."""
-    assert config.data.workers != "auto"
     first = config.data.short_steps
     return stream.steps(first, first + number, own_share(config.training), config.data.workers)
 
@@ -54,18 +55,18 @@ def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:
     Raises:
         UserError: as `open_stream`.
     """
-    config, _, stream = open_stream(config)
-    steps = full_steps(config, stream, batches + 1)
+    decided, _, stream = open_stream(config)
+    steps = full_steps(decided, stream, batches + 1)
     next(steps)  # not timed: this step loads pages of the store and starts the loader processes
     begun = time.perf_counter()
     tokens = sum(micro_batch.batch.num_tokens for step in steps for micro_batch in step)
     seconds = time.perf_counter() - begun
     return {
         "what": "stream",
-        "device": config.training.device,
-        "workers": config.data.workers,
-        "batch_size": config.training.batch_size,
-        "length": config.data.max_length,
+        "device": decided.training.device,
+        "workers": decided.data.workers,
+        "batch_size": decided.training.batch_size,
+        "length": decided.data.max_length,
         "batches_per_s": batches / seconds,
         "tokens_per_s": tokens / seconds,
     }

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from bertcli.advice.bench.plan import Plan, plan_finetuning, resolve_for, resolve_here
+from bertcli.advice.bench.plan import Plan, decide_for, decide_here, plan_finetuning
 from bertcli.advice.bench.plan_pretraining import plan_pretraining
 from bertcli.advice.bench.probe import SHARE_OF_PEAK, KnownDevice, Probe, known_device, probe
 from bertcli.advice.bench.timing import device_name
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.run import DecidedLoop
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.shared import LoopConfig
 from bertcli.model.architecture import training_flops
 from bertcli.system.memory import CHECKPOINT_BYTES, FP32, StepSizes, free_memory, resident_memory, step_memory
 from bertcli.training.wrapping import launch_seconds
@@ -47,7 +47,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     flops = training_flops(plan.architecture, plan.length, plan.predicted)
     given = list(plan.given)
     if known is None:
-        training = resolve_here(plan)
+        training = decide_here(plan)
         where = torch.device(training.device)
         free, before = free_memory(where), resident_memory(where)
         model = plan.build().to(where)
@@ -60,9 +60,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         limit = free + before
     else:
         assert device is not None
-        training, tokens, limit = resolve_for(plan, known), plan.tokens, known.memory
-        assert training.precision != "auto"
-        assert training.micro_batch_size != "auto"
+        training, tokens, limit = decide_for(plan, known), plan.tokens, known.memory
         at_once = training.micro_batch_size * plan.length
         seconds = flops * at_once / (SHARE_OF_PEAK * known.rate(training.precision))
         least = launch_seconds(plan.architecture.layers)
@@ -103,14 +101,13 @@ def _how_calculated(device: str, known: KnownDevice, least: float) -> list[str]:
 
 
 def _memory(
-    plan: Plan, training: LoopConfig, on_cpu: bool, before: float, seen: Probe | None
+    plan: Plan, training: DecidedLoop, on_cpu: bool, before: float, seen: Probe | None
 ) -> dict[str, float]:
     """Part -> bytes of memory.
 
     If the probe took the run's own micro-batches, `other` is the memory that it held beyond the calculation.
     If it held less, the parts that are estimated too high are reduced by the difference.
     """
-    assert training.micro_batch_size != "auto"
     sizes = StepSizes(
         rows=training.micro_batch_size,
         length=plan.length,

@@ -16,8 +16,7 @@ from bertcli.advice.bench.probe import KnownDevice, MakeSteps
 from bertcli.batches.order import EpochOrder
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.schema import PretrainConfig
-from bertcli.config.shared import LoopConfig
+from bertcli.config.run import DecidedLoop, LoopRecipe, PretrainRecipe, decided_loop
 from bertcli.folders.config_file import new_architecture, read_architecture
 from bertcli.folders.lengths import check_length
 from bertcli.folders.locate import GENERATOR, resolve_model
@@ -30,13 +29,13 @@ from bertcli.system.terminal import say
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, mean_length
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.training.resolve import resolve_loop
+from bertcli.training.resolve import decide_loop
 from bertcli.training.task_models import new_task_model, trained_task
 
 RATES = ("dropout", "attention_dropout")
 
 
-def pretraining_sizes(config: PretrainConfig, vocab_size: int) -> Architecture:
+def pretraining_sizes(config: PretrainRecipe, vocab_size: int) -> Architecture:
     """The sizes of the model in `model.init_from`, with the config's dropout; else those of the config.
 
     Raises `UserError` for a `config.json` that cannot be read.
@@ -56,7 +55,7 @@ class Plan:
     """The plan of a run.
 
     Attributes:
-        training: the training section of the config; `auto` is not resolved.
+        training: the training section of the config; the machine has not decided.
         parameters: part -> number of parameters; `trained` of them have gradients and moments.
         length: most tokens of a row; `mean_length`: mean tokens of a labeled row, None if the rows are full.
         predicted: share of the tokens whose word is predicted.
@@ -71,7 +70,7 @@ class Plan:
 
     kind: str
     output_dir: str
-    training: LoopConfig
+    training: LoopRecipe
     architecture: Architecture
     parameters: dict[str, int]
     trained: int
@@ -89,12 +88,12 @@ class Plan:
     make_steps: MakeSteps
     given: list[str]
     joint_rows: int | None = None
-    """The argument of `training.resolve.resolve_loop`."""
+    """The argument of `training.resolve.decide_loop`."""
 
 
-def resolve_here(plan: Plan) -> LoopConfig:
-    """The training section of the run on this machine. Raises as `training.resolve.resolve_loop`."""
-    return resolve_loop(
+def decide_here(plan: Plan) -> DecidedLoop:
+    """The training section of the run on this machine. Raises as `training.resolve.decide_loop`."""
+    return decide_loop(
         plan.training,
         plan.architecture,
         plan.length,
@@ -105,8 +104,8 @@ def resolve_here(plan: Plan) -> LoopConfig:
     )
 
 
-def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
-    """The training section that `resolve_here` would give on another device."""
+def decide_for(plan: Plan, known: KnownDevice) -> DecidedLoop:
+    """The training section that `decide_here` would give on another device."""
     training = plan.training
     precision = known.precision if training.precision == "auto" else training.precision
     rows = training.micro_batch_size
@@ -127,7 +126,7 @@ def resolve_for(plan: Plan, known: KnownDevice) -> LoopConfig:
             memory=known.memory,
         )
     decided = {"precision": precision, "micro_batch_size": min(rows, training.largest_batch)}
-    return training.model_copy(update=decided | {"compile": training.compile is True})
+    return decided_loop(training, decided | {"compile": training.compile is True})
 
 
 def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say) -> Plan:

@@ -9,6 +9,7 @@ from bertcli.advice.bench.plan import Plan, pretraining_sizes
 from bertcli.advice.bench.timing import synthetic_steps
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps
 from bertcli.batches.stream import BatchStream
+from bertcli.config.run import PretrainRecipe, with_values
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.config.section import ends, mean_of
 from bertcli.corpus.build import prepare_store
@@ -25,7 +26,7 @@ from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.memory import pretraining_parameters
 from bertcli.system.terminal import say
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.training.recipe import BYTES_PER_TOKEN, decided_config
+from bertcli.training.recipe import BYTES_PER_TOKEN, decide_recipe
 
 TOKENS_PER_SENTENCE = 22
 """Tokens per sentence of English text; assumed if there is no store."""
@@ -34,7 +35,7 @@ _ENDLESS = 1 << 40
 
 def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say) -> Plan:
     """The plan of the run. Raises `UserError` for missing text or model, or a store that does not match."""
-    config = decided_config(config, report)
+    config = decide_recipe(config, report)
     store = prepare_store(config, report) if (store_folder(config) / MANIFEST).is_file() else None
     data, objective = config.data, OBJECTIVES[config.data.objective]
     pairs = objective.pairs
@@ -67,7 +68,7 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
     return Plan(
         kind="pretraining",
         output_dir=config.output_dir,
-        training=config.training,
+        training=with_values(config.training, {"ramp_steps": ramp_steps(config, steps)}),
         architecture=sizes,
         parameters=parameters,
         trained=sum(parameters.values()),
@@ -116,7 +117,7 @@ def _text_size(config: PretrainConfig, store: OpenStore | None, vocab_size: int)
     return tokens, tokens * (ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
 
 
-def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> int:
+def _steps(config: PretrainRecipe, store: OpenStore | None, text_tokens: float) -> int:
     if store is not None:
         return num_steps(config, store.tokenizer.frame, store.train.num_tokens)
     if config.training.epochs is None:
@@ -125,14 +126,14 @@ def _steps(config: PretrainConfig, store: OpenStore | None, text_tokens: float) 
     return math.ceil(config.training.epochs * text_tokens / per_step)
 
 
-def _tokens(config: PretrainConfig, steps: int) -> int:
+def _tokens(config: PretrainRecipe, steps: int) -> int:
     """Number of tokens of all steps, if every row is full."""
     data, sizes = config.data, BatchSizes(config.training.batch_size, ramp_steps(config, steps))
     rows, short = sizes.before(steps), sizes.before(min(steps, data.short_steps))
     return short * data.short_length + (rows - short) * data.max_length
 
 
-def _heldout_tokens(config: PretrainConfig, store: OpenStore | None, text_tokens: float) -> float:
+def _heldout_tokens(config: PretrainRecipe, store: OpenStore | None, text_tokens: float) -> float:
     """Number of tokens that one evaluation reads."""
     fraction = config.corpus.heldout_fraction
     at_most = config.evaluation.batches * config.training.largest_batch * config.data.max_length

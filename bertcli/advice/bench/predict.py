@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from bertcli.advice.bench.timing import Padded, device_name, now
-from bertcli.config.model import ModelConfig
-from bertcli.config.schema import CorpusConfig, TokenizerConfig
+from bertcli.config.run import ModelRecipe, TokenizerRecipe
+from bertcli.config.schema import CorpusConfig
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.matching import train_on_corpus
 from bertcli.corpus.sources import find_sources
@@ -51,9 +51,9 @@ def given_model(path: Path) -> Answering:
 def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]) -> Answering:
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
-    options = TokenizerConfig(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
+    options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
-    config = ModelConfig(preset=preset, max_positions=max(512, max_length), dropout=0.1)
+    config = ModelRecipe(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     sizes = new_architecture(config, tokenizer.vocab_size)
     settings = settings_of_texts(max_length=max_length)
     return Answering(build_task_model("sequences", sizes, 2), tokenizer, settings, labels=("0", "1"))

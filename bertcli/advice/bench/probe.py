@@ -10,7 +10,7 @@ from torch import nn
 
 from bertcli.advice.bench.timing import matmul_rate, take_steps, time_steps
 from bertcli.batches.share import MicroBatch
-from bertcli.config.shared import LoopConfig
+from bertcli.config.run import DecidedLoop
 from bertcli.objectives.base import Task
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision
@@ -113,7 +113,7 @@ def probe(
     model: nn.Module,
     task: Task,
     make_steps: MakeSteps,
-    training: LoopConfig,
+    training: DecidedLoop,
     row_flops: float,
     seconds: float = SECONDS,
 ) -> Probe:
@@ -123,11 +123,9 @@ def probe(
 
     Args:
         model: the model, on its device.
-        training: the resolved training section.
+        training: the decided training section.
         row_flops: operations of a row of full length, forward and backward.
     """
-    assert training.micro_batch_size != "auto"
-    assert training.precision != "auto"
     device = torch.device(training.device)
     rate = _SHARE_OF_MATMUL * matmul_rate(device, training.precision, seconds=0.2)
     affordable = max(1, int(seconds / 5 * rate / row_flops))

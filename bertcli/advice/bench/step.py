@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bertcli.advice.bench.data import full_steps, open_stream
-from bertcli.advice.bench.plan import plan_finetuning, resolve_here
+from bertcli.advice.bench.plan import decide_here, plan_finetuning
 from bertcli.advice.bench.timing import (
     MASK_RATE,
     WARMUP_STEPS,
@@ -26,8 +26,8 @@ from bertcli.advice.bench.timing import (
 )
 from bertcli.batches.share import MicroBatch
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.model import ModelConfig
-from bertcli.config.schema import PretrainConfig, TrainingConfig
+from bertcli.config.run import DecidedLoop, ModelRecipe, TrainingRecipe, with_values
+from bertcli.config.schema import PretrainConfig
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import training_flops
 from bertcli.model.encoder import encoders
@@ -37,11 +37,11 @@ from bertcli.objectives.distillation import taught
 from bertcli.objectives.learner import learner_of
 from bertcli.system.memory import peak_memory
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.training.resolve import own_share, resolve_loop
+from bertcli.training.resolve import decide_loop, own_share
 
 
 def bench_synthetic(
-    model: ModelConfig, vocab_size: int, length: int, training: TrainingConfig, steps: int
+    model: ModelRecipe, vocab_size: int, length: int, training: TrainingRecipe, steps: int
 ) -> dict[str, Any]:
     """Measure pretraining steps on full rows of random ids.
 
@@ -56,15 +56,16 @@ def bench_synthetic(
     """
     objective = model.fresh.objective
     sizes = new_architecture(model, vocab_size, objective=objective)
-    training = resolve_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
+    decided = decide_loop(training, sizes, length, tokens=0, predicted=MASK_RATE)
     stream = synthetic_steps(
-        vocab_size, training.largest_batch, length, share=own_share(training), objective=objective
+        vocab_size, decided.largest_batch, length, share=own_share(decided), objective=objective
     )
     predicted = max(1, round(MASK_RATE * length)) / length
     named = {"what": "step", "family": sizes.family, "preset": model.preset, "length": length}
     learner = learner_of(objective.name)
-    built, task = learner.build(model, sizes), learner.task(training)
-    return named | _measure(built, task, training, batches=stream, predicted=predicted, steps=steps)
+    built = learner.build(model, sizes)
+    task = learner.task(with_values(training, {"compile": decided.compile}))
+    return named | _measure(built, task, decided, batches=stream, predicted=predicted, steps=steps)
 
 
 def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
@@ -72,28 +73,27 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
 
     Returns as `bench_synthetic`; raises as `data.open_stream`.
     """
-    config, sizes, stream = open_stream(config)
-    batches, length = full_steps(config, stream, WARMUP_STEPS + steps), config.data.max_length
-    predicted = stream.mask_rate(config.data.short_steps) * stream.max_tokens / length
-    named = {"what": "step", "family": sizes.family, "preset": config.model.preset, "length": length}
-    learner = learner_of(config.data.objective)
-    model = learner.build(config.model, sizes)
-    task = learner.task(config.training)
-    if config.distillation is not None:
-        task = taught(task, config, Tokenizer.load(Path(config.distillation.teacher)))
-    return named | _measure(model, task, config.training, batches=batches, predicted=predicted, steps=steps)
+    decided, sizes, stream = open_stream(config)
+    batches, length = full_steps(decided, stream, WARMUP_STEPS + steps), decided.data.max_length
+    predicted = stream.mask_rate(decided.data.short_steps) * stream.max_tokens / length
+    named = {"what": "step", "family": sizes.family, "preset": decided.model.preset, "length": length}
+    learner = learner_of(decided.data.objective)
+    model = learner.build(decided.model, sizes)
+    task = learner.task(decided.training)
+    if decided.distillation is not None:
+        task = taught(task, decided, Tokenizer.load(Path(decided.distillation.teacher)))
+    return named | _measure(model, task, decided.training, batches=batches, predicted=predicted, steps=steps)
 
 
 def _measure(
     model: LanguageModel,
     task: Task,
-    training: TrainingConfig,
+    training: DecidedLoop,
     batches: Iterator[Sequence[MicroBatch]],
     predicted: float,
     steps: int,
 ) -> dict[str, Any]:
     """Time `steps` steps of a new model. `predicted`: share of predicted tokens (`model.architecture`)."""
-    assert training.precision != "auto"
     device = torch.device(training.device)
     sizes = model.architecture
     for encoder in encoders(model):
@@ -132,8 +132,7 @@ def bench_finetune(config: FinetuneConfig, steps: int) -> dict[str, Any]:
         UserError: the model or labeled files cannot be used, or the device does not exist.
     """
     plan = plan_finetuning(config)
-    training = resolve_here(replace(plan, training=plan.training.model_copy(update={"compile": False})))
-    assert training.micro_batch_size != "auto"
+    training = decide_here(replace(plan, training=with_values(plan.training, {"compile": False})))
     device, size = torch.device(training.device), training.largest_batch
     model = plan.build().to(device)
     padded = Padded(copy.deepcopy(model), config.task.max_length)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
 from bertcli.batches.share import MicroBatch, Share
-from bertcli.config.shared import LoopConfig
+from bertcli.config.run import DecidedLoop, TrainingRecipe, with_values
 from bertcli.objectives.base import Task
 from bertcli.objectives.registry import MLM_NSP, Objective
 from bertcli.system.hardware import NARROW, Precision
@@ -150,19 +151,26 @@ class StepTimes:
         return self.tokens_per_step / self.median
 
 
+def training_to_time(**keys: Any) -> TrainingRecipe:
+    """The section `training` of steps whose time is measured; the keys that the time does not depend on are
+    given."""
+    given = {"learning_rate": 1e-4, "warmup_steps": 0, "steps": 1, "ramp_steps": 1}
+    return TrainingRecipe.model_validate(given | keys)
+
+
 def take_steps(
     model: nn.Module,
     task: Task,
     steps: Iterator[Sequence[MicroBatch]],
-    training: LoopConfig,
+    training: DecidedLoop,
 ) -> Iterator[StepReport]:
     """The reports of steps with a new optimizer and a constant learning rate; `model` is on its device.
 
     Args:
-        training: the resolved training section (`training.resolve.resolve_loop`).
+        training: the decided training section (`training.resolve.decide_loop`).
     """
     optimizer = build_optimizer(model, training.betas, training.weight_decay)
-    constant = training.model_copy(update={"schedule": "constant"})
+    constant = with_values(training, {"schedule": "constant"})
     settings = loop_settings(constant, seed=0, steps=1, warmup_steps=0)
     if training.compile:
         compile_layers(model)

@@ -15,6 +15,7 @@ from bertcli.advice.check.findings import PLACES, Finding, Places, bad_bytes_fin
 from bertcli.advice.check.lines import FAULT_TEXTS, Fault, find_faults
 from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.run import with_values
 from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
@@ -86,7 +87,7 @@ class LabeledCheck:
         with self._failing():
             if file_format(path, settings, labeled=True) != "parquet":
                 found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
-                settings = settings.model_copy(update={"bad_bytes": decoding.bad_bytes})
+                settings = with_values(settings, {"bad_bytes": decoding.bad_bytes})
             # Unusable rows raise an error at the end of the file, when the loop has all other rows.
             read = read_examples(
                 path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=notes.append

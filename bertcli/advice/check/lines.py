@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bertcli.advice.check.findings import PLACES, Finding, bad_bytes_findings, excerpt
+from bertcli.config.run import with_values
 from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import Decoding
 from bertcli.corpus.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, read_chunks
@@ -231,7 +232,7 @@ def read_batches(
                     source.path, corpus.decoding(source.path), share=1 / len(sources)
                 )
                 findings.extend(found)
-                read = corpus.model_copy(update={"bad_bytes": decoding.bad_bytes})
+                read = with_values(corpus, {"bad_bytes": decoding.bad_bytes})
             for chunk in read_chunks([source], read, Place(), hashes=None, progress=progress):
                 documents = _append(batch, chunk, number, documents=documents)
                 size += sum(map(len, chunk.paragraphs))

@@ -14,6 +14,7 @@ from bertcli.advice.check.corpus_findings import corpus_findings
 from bertcli.advice.check.findings import Finding, Places
 from bertcli.advice.check.lines import Examination
 from bertcli.batches.share import BatchSizes, ramp_steps, tokens_until
+from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.config.section import ends
 from bertcli.corpus.begin import begin_vocabulary, begun_vocabulary, partial_of
@@ -55,7 +56,7 @@ class CorpusReport(NamedTuple):
 
 
 def check_pretraining(
-    config: PretrainConfig, tokenize_all: bool, report: Report, processes: int | None = None
+    config: PretrainRecipe, tokenize_all: bool, report: Report, processes: int | None = None
 ) -> CorpusReport:
     """Read the corpus once (twice if a vocabulary is trained), and check it.
 
@@ -64,7 +65,7 @@ def check_pretraining(
     for it.
 
     Args:
-        config: the result of `recipe.decided_config`.
+        config: the result of `training.recipe.decide_recipe`.
         tokenize_all: count the tokens of the whole text; if there is no vocabulary, train it and keep it for
             the build of the store, which would train it again.
         processes: number of worker processes that examine the text; 0: none; None: as many as `prepare`
@@ -151,7 +152,7 @@ def _check_length(config: PretrainConfig, findings: list[Finding]) -> None:
 
 
 def _find_tokenizer(
-    config: PretrainConfig, sources: Sequence[Source], scratch: Path, keeps: bool | None, report: Report
+    config: PretrainRecipe, sources: Sequence[Source], scratch: Path, keeps: bool | None, report: Report
 ) -> tuple[Tokenizer | None, str | None]:
     """The tokenizer of a run, saved in `scratch` for the workers; and the error if training it failed.
 
@@ -218,7 +219,7 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> d
 
 
 def _figures(
-    config: PretrainConfig,
+    config: PretrainRecipe,
     sources: Sequence[Source],
     counts: CorpusCounts,
     tokens: dict[str, Any] | None,

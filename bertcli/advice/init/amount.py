@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.run import with_values
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import num_processes, prepare_store
@@ -21,7 +22,7 @@ from bertcli.corpus.sample import FEW_BLANKS, text_bytes
 from bertcli.corpus.sources import Source
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.wordpiece import unread
-from bertcli.training.recipe import decided_config, update_sections
+from bertcli.training.recipe import decide_recipe
 
 COUNTED_BYTES = 64 << 20
 """Size of the part that is read to estimate a large corpus."""
@@ -203,7 +204,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
             format = "sentences" if corpus.format == "sentences" else "text"
             keys = {"files": [str(folder / "sample.txt")], "format": format, "document": "blank-line"}
             keys |= {"join_lines": False, "encoding": "utf-8", "encodings": {}}
-            sampled = update_sections(config, {"corpus": keys})
+            sampled = with_values(config, {"corpus": keys})
             share = written / amount.text_bytes
             builds.append((written, _build_readable(sampled, config, folder, sources=sources, share=share)))
         (small, first), (large, last) = builds
@@ -224,16 +225,16 @@ def _build_readable(
     built = _build(config, folder, sources, share=share)
     if built.unk_rate < UNKNOWN or given_tokenizer(config) is not None:
         return built
-    of_bytes = config.model_copy(update={"tokenizer": with_bytes(whole).tokenizer})
+    of_bytes = with_values(config, {"tokenizer": with_bytes(whole).tokenizer})
     rebuilt = _build(of_bytes, folder / "bytes", sources, share=share)
     return replace(rebuilt, unk_rate_before=built.unk_rate)
 
 
 def with_bytes(config: PretrainConfig) -> PretrainConfig:
     """The config with a vocabulary of bytes, and with the size for it."""
-    of_bytes = update_sections(config, {"tokenizer": {"kind": "byte-bpe", "vocab_size": AUTO}})
-    size = decided_config(of_bytes, _quiet).tokenizer.vocab_size
-    return update_sections(of_bytes, {"tokenizer": {"vocab_size": size}})
+    of_bytes = with_values(config, {"tokenizer": {"kind": "byte-bpe", "vocab_size": AUTO}})
+    size = decide_recipe(of_bytes, _quiet).tokenizer.vocab_size
+    return with_values(of_bytes, {"tokenizer": {"vocab_size": size}})
 
 
 def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float) -> Prepared:
@@ -244,11 +245,10 @@ def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], shar
     processes = num_processes(sources, num_local_ranks=1)
     for fraction in _FRACTIONS:
         keys: dict[str, Any] = {"heldout_fraction": fraction, "store": str(folder / f"store-{fraction}")}
-        tried = update_sections(config, {"corpus": keys})
-        tried = tried.model_copy(update={"output_dir": str(folder / "run")})
+        tried = with_values(config, {"corpus": keys, "output_dir": str(folder / "run")})
         begun = time.perf_counter()
         try:
-            store = prepare_store(decided_config(tried, _quiet), _quiet, processes=processes)
+            store = prepare_store(decide_recipe(tried, _quiet), _quiet, processes=processes)
         except UserError:
             if fraction == _FRACTIONS[-1]:
                 raise

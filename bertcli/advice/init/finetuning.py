@@ -18,13 +18,13 @@ from bertcli.advice.init.task import find_task
 from bertcli.advice.init.written import Written, in_words, machine
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
+from bertcli.config.run import with_values
 from bertcli.config.yaml_text import Block, Line, scalar
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.tasks.supervised import task_class
-from bertcli.training.recipe import update_sections
 
 _PUBLISHED = {"en": "google-bert/bert-base-uncased", "zh": "google-bert/bert-base-chinese"}
 _CASED = {"en": "google-bert/bert-base-cased"}
@@ -128,7 +128,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
     """
     fixed = start_seconds("bertcli.training.finetuning")
     begun = time.perf_counter()
-    plan = plan_finetuning(update_sections(config, {"training": {"epochs": 1.0}}), lambda line: None)
+    plan = plan_finetuning(with_values(config, {"training": {"epochs": 1.0}}), lambda line: None)
     fixed += time.perf_counter() - begun
     speed = step_speed(plan, SECONDS)
     epoch = plan.steps * speed.seconds

@@ -12,15 +12,16 @@ from typing import Literal
 
 import torch
 
-from bertcli.advice.bench.plan import Plan, resolve_here
+from bertcli.advice.bench.plan import Plan, decide_here
 from bertcli.advice.bench.plan_pretraining import plan_pretraining
 from bertcli.advice.bench.probe import probe
 from bertcli.advice.bench.timing import matmul_rate
 from bertcli.advice.init.amount import Prepared
+from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.model.architecture import training_flops
 from bertcli.system.hardware import resolve_device, resolve_precision
-from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps, update_sections
+from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps
 
 SECONDS = 4.0
 """Time of the steps of one measurement."""
@@ -52,8 +53,7 @@ def start_seconds(module: str) -> float:
 
 def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
     """The speed of a run's steps, measured for some seconds."""
-    training = resolve_here(plan)
-    assert training.precision != "auto"
+    training = decide_here(plan)
     model = plan.build().to(torch.device(training.device))
     flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
     begun = time.perf_counter()
@@ -161,7 +161,7 @@ def _plan(prepared: Prepared, preset: str | None, length: int, batch_size: int) 
     data = {"max_length": length, "short_steps": 0}
     training = {"batch_size": batch_size, "steps": _MOST_STEPS}
     return plan_pretraining(
-        update_sections(config, {"model": model, "data": data, "training": training}), lambda line: None
+        with_values(config, {"model": model, "data": data, "training": training}), lambda line: None
     )
 
 

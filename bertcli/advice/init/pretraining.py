@@ -14,6 +14,7 @@ from bertcli.advice.init.fit_pretraining import LENGTHS, fit_pretraining, start_
 from bertcli.advice.init.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.advice.init.written import Written
 from bertcli.config.load import check_config
+from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.finish import MOST_UNKNOWN, UNKNOWN, unknown
 from bertcli.corpus.sample import text_bytes
@@ -22,7 +23,7 @@ from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
-from bertcli.training.recipe import decided_config, update_sections
+from bertcli.training.recipe import decide_recipe
 
 _FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
@@ -64,7 +65,7 @@ def write_pretraining(
         sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
         if len(sources) < len(found.sources):  # the text is now another, so everything is measured again
             names = [str(source.path) for source in sources]
-            look = replace(look, config=look.config.model_copy(update={"files": names}))
+            look = replace(look, config=with_values(look.config, {"files": names}))
             amount = measure_amount(sources, look.config)
             config = _start(look, amount, output_dir, model=model, objective=objective)
             ready = scratch.enter_context(prepared(config, sources, amount))
@@ -133,8 +134,8 @@ def _start(
         return config
     if amount.unread > UNKNOWN:
         return with_bytes(config)
-    vocab_size = decided_config(config, lambda line: None).tokenizer.vocab_size
-    return update_sections(config, {"tokenizer": {"vocab_size": vocab_size}})
+    vocab_size = decide_recipe(config, lambda line: None).tokenizer.vocab_size
+    return with_values(config, {"tokenizer": {"vocab_size": vocab_size}})
 
 
 def _longest(tokens: float, amount: Amount, model: str | None) -> float:

@@ -14,9 +14,10 @@ from bertcli.advice.bench.timing import (
     take_steps,
     time_in_turn,
     time_steps,
+    training_to_time,
 )
 from bertcli.batches.share import Share
-from bertcli.config.schema import TrainingConfig
+from bertcli.config.run import decided_loop
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
@@ -25,8 +26,8 @@ from bertcli.training.step_report import StepReport
 
 CPU = torch.device("cpu")
 SMALL = Architecture(100, 32, 2, 2, 64, 32)
-TRAINING = TrainingConfig(
-    batch_size=8, micro_batch_size=4, learning_rate=1e-4, device="cpu", precision="fp32", compile=False
+TRAINING = decided_loop(
+    training_to_time(batch_size=8, micro_batch_size=4, device="cpu", precision="fp32", compile=False), {}
 )
 
 

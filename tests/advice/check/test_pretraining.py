@@ -17,13 +17,14 @@ from bertcli.batches.share import num_steps
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
 from bertcli.config.load import check_config
+from bertcli.config.run import PretrainRecipe, with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.token_store import OpenStore
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
 from bertcli.training.pretraining import pretrain
-from bertcli.training.recipe import decided_config
+from bertcli.training.recipe import decide_recipe
 from tests.advice.check.corpora import check, vocabulary
 from tests.corpus.builds import make_config, silent
 from tests.decided import data_config, tokenizer_config
@@ -40,7 +41,7 @@ def prepared(store: OpenStore) -> dict[str, Any]:
     return summary | {"pairs": store.train.num_pairs}
 
 
-def assert_counts(config: PretrainConfig, processes: int = 0) -> None:
+def assert_counts(config: PretrainRecipe, processes: int = 0) -> None:
     """What the check counts is what `prepare` then finds."""
     figures, findings = check(config, processes=processes)
     assert not any(finding.fails for finding in findings)
@@ -116,27 +117,25 @@ def test_steps_of_an_epoch_are_those_of_the_run(folder: Path, objective: str) ->
     data = {"objective": objective, "max_length": 64, "short_steps": 0}
     given = {"data": data, "training": {"epochs": 1, "batch_size": 8}}
     given = check_config(PretrainConfig, make_config(folder).model_dump() | given, "test")
-    config = decided_config(given, silent)
+    config = decide_recipe(given, silent)
     figures, _ = check(config)
     store = prepare_store(config, silent)
     stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, 8)
     frame = store.tokenizer.frame
     assert figures["steps_per_epoch"] == num_steps(config, frame, store.train.num_tokens)
     assert figures["pairs_per_epoch"] == 8 * figures["steps_per_epoch"]
-    steps = config.model_copy(
-        update={"training": config.training.model_copy(update={"epochs": None, "steps": 40})}
-    )
+    steps = with_values(config, {"training": {"epochs": None, "steps": 40}})
     assert check(steps).figures["epochs"] == pytest.approx(stream.tokens_until(40) / store.train.num_tokens)
 
 
-def stops(config: PretrainConfig) -> str:
+def stops(config: PretrainRecipe) -> str:
     """The error that ends a run of `config` before its first step."""
     with pytest.raises(UserError) as error:
         start(config)
     return str(error.value)
 
 
-def start(config: PretrainConfig) -> None:
+def start(config: PretrainRecipe) -> None:
     """What a run does with its data before the first step."""
     store = prepare_store(config, silent)
     BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
@@ -215,10 +214,10 @@ def test_a_store_of_another_text_is_found(folder: Path) -> None:
 
 def test_rows_longer_than_the_initial_model_reads_are_found(folder: Path) -> None:
     model = write_model(folder / "bert")
-    config = make_config(folder, heldout_fraction=0.2)
-    config = config.model_copy(update={"model": config.model.model_copy(update={"init_from": str(model)})})
-    config = config.model_copy(update={"tokenizer": tokenizer_config()})
-    (finding, *_) = check(decided_config(config, silent)).findings
+    given = make_config(folder, heldout_fraction=0.2).model_dump()
+    given |= {"model": {"init_from": str(model)}, "tokenizer": {}}
+    config = check_config(PretrainConfig, given, "test")
+    (finding, *_) = check(decide_recipe(config, silent)).findings
     assert finding.fails
     assert "data.max_length: 128 tokens" in finding.problem
     with pytest.raises(UserError, match=r"data.max_length \(128\) is longer than the positions"):

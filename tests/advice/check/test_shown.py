@@ -15,7 +15,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.training.recipe import decided_config
+from bertcli.training.recipe import decide_recipe
 
 LINES = {
     "hi": "हम बगीचे में घूमने गए, क़िला ज़मीन पर है।",
@@ -31,7 +31,7 @@ def checked(tmp_path: Path, text: str | bytes, **sections: Any) -> CorpusReport:
     corpus = {"files": [str(tmp_path / "text.txt")], "heldout_fraction": 0.0} | sections.pop("corpus", {})
     value = {"output_dir": str(tmp_path / "run"), "corpus": corpus, "tokenizer": {"vocab_size": 600}}
     value |= {"data": {"objective": "mlm"}} | sections
-    config = decided_config(check_config(PretrainConfig, value, "test"), lambda line: None)
+    config = decide_recipe(check_config(PretrainConfig, value, "test"), lambda line: None)
     return check_pretraining(config, False, lambda line: None, 0)
 
 
@@ -63,7 +63,7 @@ def test_a_store_that_stands_shows_its_line(tmp_path: Path) -> None:
     corpus = {"files": [str(tmp_path / "text.txt")], "heldout_fraction": 0.0}
     value = {"output_dir": str(tmp_path / "run"), "corpus": corpus, "tokenizer": {"vocab_size": 600}}
     given = check_config(PretrainConfig, value | {"data": {"objective": "mlm"}}, "test")
-    config = decided_config(given, lambda line: None)
+    config = decide_recipe(given, lambda line: None)
     prepare_store(config, lambda line: None)
     report = check_pretraining(config, False, lambda line: None, 0)
     assert (report.figures["tokens_from"], "schöne größe" in report.figures["line_read"]) == ("store", True)

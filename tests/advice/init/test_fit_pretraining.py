@@ -13,10 +13,11 @@ from bertcli.advice.init import fit_pretraining as fits
 from bertcli.advice.init.amount import Prepared, measure_amount, prepared
 from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit, StepSpeed, fit_pretraining
 from bertcli.config.load import check_config
+from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.sources import find_sources
 from bertcli.model.architecture import training_flops
-from bertcli.training.recipe import decide_recipe, update_sections
+from bertcli.training.recipe import decide_recipe
 
 PLENTY = 1e12
 """Tokens of a text that is enough for every preset."""
@@ -110,7 +111,7 @@ def test_the_recipe_of_the_run_decides_the_same_rows(machine, ready: Prepared, s
     machine(3e11)
     fit = fitted(ready, seconds)
     keys = {"model": {"preset": fit.preset}, "data": {"max_length": fit.max_length}}
-    config = update_sections(ready.config, keys | {"training": {"steps": fit.steps}})
+    config = with_values(ready.config, keys | {"training": {"steps": fit.steps}})
     decided = decide_recipe(config, lambda line: None)
     assert decided.training.batch_size == fit.batch_size
 
