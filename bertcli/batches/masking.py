@@ -5,8 +5,6 @@ with the probability of the remaining fraction, so that the mean is exact at eve
 chosen. Every position is equally likely.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

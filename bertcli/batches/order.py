@@ -1,7 +1,5 @@
 """The order of the data: computed random numbers, and a keyed permutation without a table."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

@@ -10,8 +10,6 @@ exactly half and half (the authors' released generator makes 57 to 100 % NotNext
 from A's document.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import fields

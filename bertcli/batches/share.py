@@ -1,7 +1,5 @@
 """The numbers of rows and steps of a run, and the micro-batches of a step that a process computes."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ The path of the data: slots -> spans -> rows -> masks -> batch. A resume needs o
 loader processes, ranks and micro-batches only change how a step is divided.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Everything is counted in the micro-batches themselves, so that an error anywhere before them shows here.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`bertcli bench step|stream|tokenize|finetune|predict`: the speed of this machine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """What surrounds each call of the Python API: checked arguments, one kind of error, the process as before."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import operator

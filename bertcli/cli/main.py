@@ -1,7 +1,5 @@
 """The command line: a command -> its module, imported only when called; a user's error -> exit code 2."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import io

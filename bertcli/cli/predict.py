@@ -1,7 +1,5 @@
 """`bertcli predict MODEL TEXT...`: predictions of a fine-tuned model for texts, or every row of a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`bertcli embed`, `similarity`: a vector for each text, and the nearest texts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Literal

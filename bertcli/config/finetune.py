@@ -1,7 +1,5 @@
 """What a fine-tuning config may say: one frozen class per section, one field per key, with its default."""
 
-from __future__ import annotations
-
 from typing import Annotated, Generic, Never, Self
 
 from pydantic import Field, model_validator

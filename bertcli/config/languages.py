@@ -1,7 +1,5 @@
 """A language code or name -> its ISO 639-1 code, if it has one."""
 
-from __future__ import annotations
-
 import re
 
 _TABLE = (

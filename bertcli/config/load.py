@@ -1,7 +1,5 @@
 """A YAML file with `--set`, or a run's folder -> a checked config; one error lists every problem."""
 
-from __future__ import annotations
-
 import os
 import reprlib
 import shlex

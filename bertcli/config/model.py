@@ -1,7 +1,5 @@
 """The section of a pretraining config about the model, and the published sizes of BERT."""
 
-from __future__ import annotations
-
 from typing import Annotated, Generic, Literal, Self
 
 from pydantic import Field, model_validator

@@ -5,8 +5,6 @@ recipe (`training.recipe`). Store and machine decide the rest where the run star
 types of a recipe and of a decided config hold no `auto` of what is decided by then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Never, TypeVar

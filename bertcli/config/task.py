@@ -1,7 +1,5 @@
 """The section `task` of a fine-tuning config: what its files hold, and what the model learns of it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator

@@ -1,7 +1,5 @@
 """The beginning of a store's build: its folder, the journal of an earlier build, and the vocabulary."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A config -> its token store: an existing one is opened, an interrupted build resumed, else one is built."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The files of a corpus -> chunks of text to tokenize, with the ends of documents; also progress displays."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 import time

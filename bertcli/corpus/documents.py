@@ -1,7 +1,5 @@
 """A corpus file -> the paragraphs (or sentences) of its documents, streamed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

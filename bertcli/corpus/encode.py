@@ -1,7 +1,5 @@
 """Chunks of text -> sentences -> token ids, on all cores, in order."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

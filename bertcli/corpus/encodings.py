@@ -1,7 +1,5 @@
 """Encodings of files: bytes that are not in them are kept apart, counted and shown; UTF-16 is recognized."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from dataclasses import dataclass, field

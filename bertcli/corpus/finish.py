@@ -1,7 +1,5 @@
 """The end of a store's build: counts, hashes, and checks that the vocabulary fits the text."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """A file of JSON values, one per line or in one list -> the text and place of each, streamed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The tokenizer of a store, and the comparison of a store with a config: options, files, sizes, times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of a store: the parts of several processes are joined; few documents are cut between both sides."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

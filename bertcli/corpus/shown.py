@@ -1,7 +1,5 @@
 """Some lines of a corpus -> one of them as written and as the model reads it, and properties of all."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 from collections import Counter

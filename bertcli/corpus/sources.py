@@ -1,7 +1,5 @@
 """The names under `files` in a config -> the files themselves, in a fixed order."""
 
-from __future__ import annotations
-
 import difflib
 import glob
 import re

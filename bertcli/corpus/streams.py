@@ -1,7 +1,5 @@
 """A file, plain or compressed -> its lines of text, read one block at a time."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import importlib

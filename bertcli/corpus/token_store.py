@@ -8,8 +8,6 @@
 Offsets nest: a document is a run of sentences, a sentence is a run of ids.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 from collections.abc import Sequence

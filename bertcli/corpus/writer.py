@@ -1,7 +1,5 @@
 """The growing array files of a store; cutting them to a size restores the state after an earlier document."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """ALBERT (Lan et al. 2020): BERT's layers with shared weights, narrow embeddings, order of sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BERT (Devlin et al. 2019): its model folders, as transformers and Google write them."""
 
-from __future__ import annotations
-
 from bertcli.families.family import (
     BERT_RATES,
     BERT_SIZES,

@@ -3,8 +3,6 @@
 By default there is no position table. There is no pooler: a task has a dense layer with GELU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

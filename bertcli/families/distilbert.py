@@ -3,8 +3,6 @@
 Attention's output has no dropout. The head of a task has ReLU.
 """
 
-from __future__ import annotations
-
 from bertcli.families.family import Family, Fresh, Head, class_names, task_heads
 
 _LAYER = "distilbert.transformer.layer.{}."

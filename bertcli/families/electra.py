@@ -4,8 +4,6 @@ A model is a generator, with the masked-language-model head, or a discriminator,
 Neither has a pooler: a task has a dense layer with GELU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The facts in which the folders of families differ; `hf/` has the algorithms."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Older files name one layer in n that reads full rows; newer ones name the kind of every layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

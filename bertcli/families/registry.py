@@ -1,7 +1,5 @@
 """Every supported family by its `model_type`, and new models by the name that a config gives them."""
 
-from __future__ import annotations
-
 from bertcli.families.albert import ALBERT, NEW_ALBERT
 from bertcli.families.bert import BERT, NEW_BERT
 from bertcli.families.deberta import DEBERTA, DEBERTA_V2, NEW_DEBERTA, NEW_DEBERTA_V3

@@ -1,7 +1,5 @@
 """The facts in which models with relative positions in their attention differ (He et al. 2021)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -4,8 +4,6 @@ Positions begin after the index of padding. There is one segment, and no next-se
 `<s>` through a dense layer of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

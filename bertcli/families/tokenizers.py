@@ -1,7 +1,5 @@
 """The facts in which the tokenizers of model types differ, for the files that leave them open."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

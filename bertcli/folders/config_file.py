@@ -1,7 +1,5 @@
 """`config.json` <-> our sizes; a key that changes the mathematics is supported, or refused by name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

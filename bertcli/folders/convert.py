@@ -1,7 +1,5 @@
 """The files of a model -> the model with all its heads; a folder or TensorFlow checkpoint -> a new folder."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

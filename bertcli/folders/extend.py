@@ -1,7 +1,5 @@
 """A model folder and a longer vocabulary -> a folder with the embeddings of the new pieces."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Weights under Hugging Face names -> a model with these weights, and what became of each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar

@@ -1,8 +1,6 @@
 """`model.init_from` and a teacher: what their folders set, and whether the config fits; torch is not
 needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

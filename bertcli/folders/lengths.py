@@ -1,7 +1,5 @@
 """The longest rows that a model can read, and the length of those that it was trained on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A model's id on the Hugging Face hub, `org/name` -> a local folder with its files."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

@@ -4,8 +4,6 @@
 .bertcli-unfinished.json  in a folder that is being written or removed: the folder's name, and the process
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import hashlib

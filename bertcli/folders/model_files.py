@@ -1,7 +1,5 @@
 """The files of a model folder -> sizes, tokenizer, weights by their current names; a model -> its files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

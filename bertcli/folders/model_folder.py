@@ -1,7 +1,5 @@
 """A pretraining model with its tokenizer <-> a Hugging Face folder; a folder -> its encoder alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far another form of a model gives the same answers, or the same vectors."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A model -> a folder with its ONNX file, which is checked at shapes that the exporter did not see."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model -> its ONNX file, and a file with weights of 8 bits."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import warnings

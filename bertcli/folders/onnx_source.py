@@ -1,7 +1,5 @@
 """The MODEL of `bertcli export` -> the model, with what is needed to write and to compare it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice

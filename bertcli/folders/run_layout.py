@@ -16,8 +16,6 @@ report.html      the page of `bertcli report`
 store, checkpoints, model and tensorboard may be links to folders on another disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Folders that bertcli writes, replaces and removes, sealed by a manifest; files of others stay."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """How a sentence-transformers folder computes vectors: its `modules.json` and the files that it names."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

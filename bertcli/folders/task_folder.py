@@ -1,7 +1,5 @@
 """A fine-tuned model with its tokenizer, settings and labels <-> a Hugging Face folder."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """A TensorFlow checkpoint -> its tensors, without TensorFlow; their CRC-32C, fast enough for a full BERT."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The weight files of a model folder, in any common format -> names and tensors."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Mapping

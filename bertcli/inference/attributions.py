@@ -1,7 +1,5 @@
 """Integrated gradients (Sundararajan, Taly and Yan 2017): what each input adds to one number of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass

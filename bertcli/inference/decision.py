@@ -1,7 +1,5 @@
 """One answer of a task model: the row that gave it, and the one number of the model that stands for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A model and text -> loss and accuracy; by default the text is read as in the model's own run."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A task model and labeled examples -> its predictions, loss and metrics."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext

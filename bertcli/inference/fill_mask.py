@@ -1,7 +1,5 @@
 """Texts with masks -> the words that the model predicts for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts from the command line, standard input or a file -> the examples to predict."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence

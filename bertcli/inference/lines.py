@@ -1,7 +1,5 @@
 """Texts from the command line, a file or a pipe -> lines with their places."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator, Sequence

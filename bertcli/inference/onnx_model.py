@@ -3,8 +3,6 @@
 The names of inputs and outputs are those that transformers' classes use, as do the files on the hub.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

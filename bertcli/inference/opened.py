@@ -1,7 +1,5 @@
 """The MODEL of `predict` and `embed` -> a model that computes, from weights or from an ONNX file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """Predictions -> JSON lines, a table (CSV, TSV), or readable lines; each row beside its answer."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import json

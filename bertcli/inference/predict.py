@@ -1,7 +1,5 @@
 """A stream of examples -> their predictions, in batches of similar length, within bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice

@@ -1,7 +1,5 @@
 """An encoder and a stream of texts -> one vector a text, in the same order."""
 
-from __future__ import annotations
-
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 E is the axis of distances i - j from token j to token i, from 1 - T to T - 1.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

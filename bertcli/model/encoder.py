@@ -1,7 +1,5 @@
 """Ids -> hidden states: the embeddings and the stack of layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The heads of pretraining: the vector of a row, masked words, replaced tokens, the label of a pair."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The initial value of every parameter, and the expected first loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

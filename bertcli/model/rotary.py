@@ -1,7 +1,5 @@
 """ModernBERT's attention, with rotary positions and, in local layers, a window; and its layer."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

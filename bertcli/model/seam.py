@@ -1,7 +1,5 @@
 """The replacement of plain functions by those of `bertcli.model.fast`, and the switch to turn it off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps

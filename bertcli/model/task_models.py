@@ -1,7 +1,5 @@
 """The body with a head for a labeled task, or without one: labels of rows or tokens, answers, vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The interface between a task and the training loop."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

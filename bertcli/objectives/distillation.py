@@ -1,7 +1,5 @@
 """Distillation: a student learns a teacher's words and hidden states (Sanh et al. 2019, section 3)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """What learns an objective from text: its model, losses and folders, and its part of card and report."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path

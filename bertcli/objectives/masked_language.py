@@ -1,7 +1,5 @@
 """Masked language modeling: the cross-entropy over a vocabulary, and the task with its pair term."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Replaced token detection: the losses of generator and discriminator (Clark et al. 2020, section 2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

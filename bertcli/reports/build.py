@@ -1,7 +1,5 @@
 """The report of one run or several: what it reads, what can be compared, and the file it is written to."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections import Counter

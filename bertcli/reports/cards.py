@@ -1,7 +1,5 @@
 """Model cards for publication, of pretrained and fine-tuned models; they show no local paths."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

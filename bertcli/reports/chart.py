@@ -1,7 +1,5 @@
 """Charts as numbers for an SVG: thinned curves, ranges, ticks, reference lines and markers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

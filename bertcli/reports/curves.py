@@ -1,7 +1,5 @@
 """The rows of some runs -> one chart for each figure that the rows have, whatever its name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

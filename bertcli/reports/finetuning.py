@@ -1,7 +1,5 @@
 """The parts of a report on a fine-tuning run: answers on the dev data, confused labels, classes, mistakes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The first parts of a report: the state, facts and scores of each run, its corpus, and its settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

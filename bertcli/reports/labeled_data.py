@@ -1,7 +1,5 @@
 """The labeled files of a fine-tuning run: rows, labels, lengths, findings, and answers on the dev data."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

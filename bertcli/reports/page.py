@@ -1,7 +1,5 @@
 """HTML pages from templates."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Callable, Mapping

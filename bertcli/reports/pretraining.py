@@ -1,7 +1,5 @@
 """The parts of a report on a pretraining run: corpus, findings, masked words and replaced tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice

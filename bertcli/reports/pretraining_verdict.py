@@ -1,7 +1,5 @@
 """The verdict on a pretraining run: whether it learned more than word frequencies, and what to change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The scores of a run, and their baselines: chance, word frequencies, an answer that reads no text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

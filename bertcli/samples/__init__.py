@@ -1,7 +1,5 @@
 """Texts and labeled files that come with the package, by name; the license of each is beside its files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _HERE = Path(__file__).parent

@@ -4,8 +4,6 @@ An error is judged by its type and by the system's error number. Libraries in ot
 without a number, but with the system's own words for it ("Cannot allocate memory"); these are looked for too.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

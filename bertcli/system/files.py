@@ -1,7 +1,5 @@
 """Atomic writing: a reader, or a power cut, sees the old state or the new one. Locks, hashes, disk errors."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

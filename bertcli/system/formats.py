@@ -1,7 +1,5 @@
 """JSON and protobuf: their bytes -> values, or one error."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath

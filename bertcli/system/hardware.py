@@ -1,7 +1,5 @@
 """What to compute on and how: `auto` -> a device, a precision and a micro-batch size, decided once a run."""
 
-from __future__ import annotations
-
 import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, cast

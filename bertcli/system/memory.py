@@ -1,7 +1,5 @@
 """Memory: what training needs, what is free, and what this process holds."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

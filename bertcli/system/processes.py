@@ -1,7 +1,5 @@
 """Work distributed over processes of one thread each, with results in order."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

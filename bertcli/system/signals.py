@@ -1,7 +1,5 @@
 """What signals do: Ctrl-C ends a command with a line; a signal stops a run, and a second one ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

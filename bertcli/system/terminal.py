@@ -1,7 +1,5 @@
 """Output for people: short forms of numbers and texts, without control characters; the terminal itself."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import math

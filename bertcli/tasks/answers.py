@@ -1,7 +1,5 @@
 """Logits -> the best answers; these and the right ones -> exact match and F1, as in SQuAD's scorers."""
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

@@ -1,7 +1,5 @@
 """What a labeled file shows: its columns, which of them hold texts, and which one holds the label."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Vectors that are compared with each other: the losses of a batch, and the scores of an evaluation."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass

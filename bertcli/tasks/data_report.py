@@ -1,7 +1,5 @@
 """Labeled examples -> their sizes, labels and lengths, and warnings, before training begins."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A TSV or CSV file -> its records: fields, with or without quotes around them."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain

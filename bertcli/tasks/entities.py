@@ -1,7 +1,5 @@
 """Tags of words -> entities, their scores by the rules of conlleval, and their places in the text."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A labeled file, in any format -> its examples; and one message about all of its unusable rows."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows -> texts with labels, however programs write these: lists, separators, numbers, 0 and 1."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math

@@ -1,7 +1,5 @@
 """Labels -> likely mistakes: missing values, two spellings of one label, two kinds of labels."""
 
-from __future__ import annotations
-
 import json
 import math
 import unicodedata

@@ -1,7 +1,5 @@
 """Texts and their labels as files hold them -> the keys of classification or regression."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Examples -> the labels of a task, in the order of the model's outputs; a split that keeps their shares."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter, defaultdict

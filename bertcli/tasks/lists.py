@@ -1,7 +1,5 @@
 """Columns of lists, or that make a list -> the task that they show: tags of words, or choices."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A text and some choices -> the right choice (Devlin et al. 2019, section 4.4)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a labeled task reads: the keys of its config, its files, and the rows that become its examples."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path

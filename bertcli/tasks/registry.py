@@ -1,7 +1,5 @@
 """The labeled tasks by name: whoever adds one writes its unit, and one line here."""
 
-from __future__ import annotations
-
 from pkgutil import resolve_name
 from typing import Any
 

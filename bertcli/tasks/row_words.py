@@ -1,7 +1,5 @@
 """The tokens of a row -> the words of the texts in it, as their writer knows them, whatever the tokenizer."""
 
-from __future__ import annotations
-
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Files that are no CSV -> the rows of a table: JSON, Parquet, and lines that begin with their labels."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

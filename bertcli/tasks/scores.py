@@ -1,7 +1,5 @@
 """Counts of right items -> precision, recall and F1."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence

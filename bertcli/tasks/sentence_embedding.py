@@ -1,7 +1,5 @@
 """Texts -> vectors whose cosines say how similar the texts are (Reimers and Gurevych 2019)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

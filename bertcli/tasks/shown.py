@@ -1,7 +1,5 @@
 """How a labeled task shows its answers: in words, beside the right ones, and which output explains them."""
 
-from __future__ import annotations
-
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

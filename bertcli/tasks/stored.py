@@ -1,7 +1,5 @@
 """What the `config.json` of a model folder says about a labeled task, for bertcli and for other libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The rows of a table of any format; columns are found by the names or numbers of a config."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tags in any of the usual schemes -> BIO; which columns of a CoNLL file hold words and tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

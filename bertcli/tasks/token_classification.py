@@ -1,7 +1,5 @@
 """Tags of words -> entities and their precision, recall and F1, by the rules of the CoNLL shared tasks."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

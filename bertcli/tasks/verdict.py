@@ -1,7 +1,5 @@
 """The verdict on a labeled task: whether it beats a baseline that reads no text, and what to change."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Running text, rows of a table, or a CoNLL file -> words with their tags."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The JSON files beside a tokenizer's file -> its class, model type and registered tokens."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ pieces: Unigram reads `</s>` as its separator. A text where that happens is enco
 cut after their first character. All other texts keep the library's ids.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

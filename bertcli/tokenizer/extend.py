@@ -5,8 +5,6 @@ pieces with scores of a Unigram. Added tokens would cut inside words: the token 
 `p`, `art`.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import math

@@ -1,7 +1,5 @@
 """A path -> the file that holds a tokenizer's vocabulary, and the normalization for a vocab.txt."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

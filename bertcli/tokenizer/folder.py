@@ -1,7 +1,5 @@
 """A path -> the pipeline and the special tokens of its tokenizer, as its files and its class define them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The form is read from a tokenizer's file (its post-processor), so that `[CLS] A 
 row, or their places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby

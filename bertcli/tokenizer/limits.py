@@ -1,7 +1,5 @@
 """Limits on a tokenizer's files, checked before the library reads them, because it would abort or not end."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

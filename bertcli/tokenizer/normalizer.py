@@ -3,8 +3,6 @@
 Only plain steps of the tokenizers library are used, so that a `tokenizer.json` describes all of it.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

@@ -1,7 +1,5 @@
 """The spelling of pieces in each kind of tokenizer: marks of a word's beginning, and text for people."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ SentencePiece trains a Unigram in one thread: the trainer of `tokenizers` gives 
 process.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Lines -> a WordPiece or byte-level BPE vocabulary, in an order that never depends on a hash map."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

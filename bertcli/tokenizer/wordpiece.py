@@ -1,7 +1,5 @@
 """BERT's WordPiece: special tokens, row, pipeline, and the classes of transformers that use it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

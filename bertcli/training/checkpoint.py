@@ -3,8 +3,6 @@
 A folder whose name is in use gets a number: step-00000500.1, step-00000500.2, ...; best.1, best.2, ...
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

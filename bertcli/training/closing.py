@@ -3,8 +3,6 @@
 The command uses the user's own text and can be copied into a shell as it is.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

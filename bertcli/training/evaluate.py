@@ -1,7 +1,5 @@
 """Evaluation of a model on batches (mean losses and accuracies), and the choice of the best evaluation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A fine-tuning run: a model folder and labeled files -> a task model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The work around the training loop: log, evaluate, save, and stop when a signal asks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """The effect of further pretraining: what the model gained on the run's text and forgot of general text."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from bisect import insort

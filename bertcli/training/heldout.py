@@ -1,7 +1,5 @@
 """Batches of held-out text, and a temporary token store of any text for a model's own tokenizer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files that a run reads, and their identity, which `data.json` keeps for a resume."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

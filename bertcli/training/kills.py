@@ -1,7 +1,5 @@
 """Runs in another process, killed at random moments and resumed, and a comparison of their results."""
 
-from __future__ import annotations
-
 import random
 import signal
 import time

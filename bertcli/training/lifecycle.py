@@ -1,7 +1,5 @@
 """The stages of every run: claim its folder, prepare, start or resume, train, finish."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The log `metrics.jsonl`: one JSON object per logged step or evaluation, appended during the run."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

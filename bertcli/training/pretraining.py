@@ -1,7 +1,5 @@
 """The stages of a pretraining run: raw text -> a model folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The progress of a run in one line: what fits the width of the terminal, the most important part first."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

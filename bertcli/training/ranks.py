@@ -4,8 +4,6 @@ Every rank runs the same program on its share of each step. Only the first rank 
 and prints. Every rank must call the functions that communicate, in the same order.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

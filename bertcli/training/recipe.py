@@ -4,8 +4,6 @@ The published settings (rate 1e-4, 256 rows of 128) leave a small BERT on the pl
 LOG.md, "Getting past the unigram plateau", has the experiments behind these rules.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

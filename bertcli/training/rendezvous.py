@@ -1,7 +1,5 @@
 """The environment variables that torchrun sets for each process, and the first meeting of the ranks."""
 
-from __future__ import annotations
-
 import os
 import time
 import uuid

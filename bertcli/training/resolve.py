@@ -1,7 +1,5 @@
 """Decisions at the start of a run: a value for every `auto` and default that depends on store or machine."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

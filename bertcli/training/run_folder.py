@@ -1,7 +1,5 @@
 """A run folder: which of its files bertcli wrote, and the rules for claiming, resuming and overwriting it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress

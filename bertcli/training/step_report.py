@@ -1,7 +1,5 @@
 """The report of a training step, and the sums of losses and accuracies behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The model to fine-tune, from a model folder, and the fine-tuned teacher that it may learn from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The training of a config with one seed or several, the lines at its end, and its report."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

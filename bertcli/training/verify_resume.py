@@ -1,7 +1,5 @@
 """A test of a config on this machine: does a killed and resumed run give the same result?"""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Models over the ranks of a run: a copy on each (DDP) or a part of every layer (FSDP); compiled layers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """Speed of the data on this machine: batches from a store, and tokens from text."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

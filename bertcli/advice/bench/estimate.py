@@ -1,7 +1,5 @@
 """An estimate of a run's time, memory and disk, from its config and a short probe on this machine."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plan of a run, for estimates and measurements: its model, sizes, steps and tokens."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

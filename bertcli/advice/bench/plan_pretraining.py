@@ -1,7 +1,5 @@
 """The plan of a pretraining run. The token store is used if it is built; it is not needed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 

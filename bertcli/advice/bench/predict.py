@@ -1,7 +1,5 @@
 """The measurement `bench predict`: a fine-tuned or a fresh model on texts of mixed length."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

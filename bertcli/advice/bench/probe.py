@@ -1,7 +1,5 @@
 """Rates and memory of GPUs from their data sheets, and a probe of a run's steps on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Speed of training steps on this machine, compared with the speed of its matrix products."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

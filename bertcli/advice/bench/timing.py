@@ -1,7 +1,5 @@
 """Times of steps and matrix products on a device, a model that pads its rows, and batches of random ids."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The findings in the counts of a corpus: what to mend before a run reads it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The findings of a check, and their output: the worst first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

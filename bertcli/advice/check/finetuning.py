@@ -4,8 +4,6 @@ The checks are those at the start of `finetune`. A run stops at the first error;
 can, and finds all errors at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

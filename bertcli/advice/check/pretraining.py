@@ -1,7 +1,5 @@
 """The check of a pretraining config: the content of its corpus, and what to mend."""
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

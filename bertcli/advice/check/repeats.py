@@ -6,8 +6,6 @@ different hashes, and each of their occurrences is counted from the start. The s
 estimate, whose standard error follows from the sample (Horvitz and Thompson 1952).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The amount of text in a corpus, its vocabulary and its token store: measured, or estimated from a part."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 import time

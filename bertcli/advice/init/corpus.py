@@ -1,7 +1,5 @@
 """The keys of a config's `corpus` for files of text, each with the observation behind it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

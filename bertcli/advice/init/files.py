@@ -1,7 +1,5 @@
 """The files that a user names: those of one kind, with the beginning of each."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The config of a fine-tuning run: its model, the epochs that fit into the time, and its lines."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping

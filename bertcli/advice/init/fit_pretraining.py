@@ -1,7 +1,5 @@
 """Measured times of this machine, and the pretraining run that fits into a given time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """The work of `bertcli init`: write a config for the user's files, and name the command that reads it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

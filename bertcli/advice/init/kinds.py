@@ -1,7 +1,5 @@
 """The kind and the encoding of a file, by its content."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import itertools

@@ -1,7 +1,5 @@
 """Labeled files: the split of each by its name, their rows, and keys for the lengths of rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The config of a pretraining run for a corpus and a time, with the reasons for its values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace

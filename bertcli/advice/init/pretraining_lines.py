@@ -1,7 +1,5 @@
 """The lines of a pretraining config, each with its reason from what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

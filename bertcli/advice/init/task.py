@@ -1,7 +1,5 @@
 """What a labeled file holds: its first rows, and the task that recognizes them."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The config that `bertcli init` writes, and the lines that it prints, for both kinds of runs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Faster attention. `attend` replaces `layer.attend` by torch's kernels, or by explicit matrices for training
 on a CPU. `attend_window` replaces `rotary.attend_window`, block by block, for rows of several windows."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

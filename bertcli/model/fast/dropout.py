@@ -5,8 +5,6 @@ On a CPU, torch draws Bernoulli numbers one after the other. Here all threads dr
 by the probability after rounding, so the mean is exact.
 """
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache

@@ -1,8 +1,6 @@
 """A layer on packed rows; the last layer computes only selected tokens. It replaces `EncoderLayer.forward`,
 and with it `Attention.forward`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
