@@ -104,17 +104,15 @@ class Model:
         Raises `UserError` for a model without an MLM head, and for a text without a mask.
         """
         from bertcli.folders.lengths import LongRows
-        from bertcli.inference.fill_mask import fill_masks
-        from bertcli.inference.lines import Line
-        from bertcli.inference.predict import default_batch_size
+        from bertcli.inference import fill_mask, lines, predict
 
         several, top_k = _texts(texts), calls.count("top_k", top_k)
         device, long_rows = self._device, LongRows(self.folder)
-        filled = fill_masks(
+        filled = fill_mask.fill_masks(
             self._words,
-            [Line(text, f"text {number}") for number, text in enumerate(several, start=1)],
+            [lines.Line(text, f"text {number}") for number, text in enumerate(several, start=1)],
             top_k,
-            batch_size=default_batch_size(device),
+            batch_size=predict.default_batch_size(device),
             device=device,
             count=long_rows.count,
         )
@@ -131,16 +129,17 @@ class Model:
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
         from bertcli.folders.lengths import LongRows
-        from bertcli.inference.inputs import example_of
-        from bertcli.inference.outputs import CutRows, row_json
-        from bertcli.inference.predict import predict_stream
+        from bertcli.inference import inputs, outputs, predict
 
         several = enumerate(calls.texts("rows", rows), start=1)
         given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
-        task, long_rows, cut = self._task, LongRows(self._task.folder), CutRows()
-        examples = [example_of(row, where, task.settings, how="as a tuple") for where, row in given]
+        task, long_rows, cut = self._task, LongRows(self._task.folder), outputs.CutRows()
+        examples = [inputs.example_of(row, where, task.settings, how="as a tuple") for where, row in given]
         runner = task.runner(task.settings, long_rows)
-        answers = [row_json(each) for each in cut.watch(predict_stream(runner, task.tokenizer, examples))]
+        answers = [
+            outputs.row_json(each)
+            for each in cut.watch(predict.predict_stream(runner, task.tokenizer, examples))
+        ]
         cut.tell()
         long_rows.tell()
         return answers
@@ -186,20 +185,19 @@ class Model:
 
         `text`: one text, or a tuple of texts that the model reads together, as in `predict`.
         """
-        from bertcli.inference.attention import attention_of, read_one
-        from bertcli.inference.inputs import example_of
+        from bertcli.inference import attention, inputs
 
         texts = calls.row("text", text)
-        row = read_one(
+        row = attention.read_one(
             self.folder,
             texts,
-            lambda settings: [example_of(texts, "the row", settings, how="as a tuple")],
+            lambda settings: [inputs.example_of(texts, "the row", settings, how="as a tuple")],
             is_pair=False,
             explained=False,
             target=None,
             device=self._device,
         )
-        return {"texts": row.texts, **attention_of(row.body, row.tokenizer, row.read).as_json()}
+        return {"texts": row.texts, **attention.attention_of(row.body, row.tokenizer, row.read).as_json()}
 
     @property
     def _device(self) -> torch.device:
@@ -208,10 +206,9 @@ class Model:
     @cached_property
     @calls.call_of_torch
     def _words(self) -> LoadedModel:
-        from bertcli.folders.locate import resolve_model
-        from bertcli.folders.model_folder import load_model_folder
+        from bertcli.folders import locate, model_folder
 
-        return load_model_folder(resolve_model(self.folder), pairs=False)
+        return model_folder.load_model_folder(locate.resolve_model(self.folder), pairs=False)
 
     @cached_property
     @calls.call_of_torch

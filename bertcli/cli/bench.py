@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.cli.options import Config, Device, FinetuningConfig, Json, Set, number
+from bertcli.cli.options import Config, Device, FinetuningConfig, Json, Set, argument, count, number, option
 from bertcli.config.section import MOST, MOST_ROWS, MOST_TOKENS
 from bertcli.families.family import FamilyName
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 bench = typer.Typer(
@@ -20,12 +21,12 @@ bench = typer.Typer(
 
 Preset = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"],
-    typer.Option(help="Size of the model: layers and hidden size."),
+    option("Size of the model: layers and hidden size."),
 ]
-Family = Annotated[FamilyName, typer.Option(help="Model family (model.family).")]
-VocabSize = Annotated[int, typer.Option(min=6, max=MOST_TOKENS, help="Number of entries in the vocabulary.")]
+Family = Annotated[FamilyName, option("Model family (model.family).")]
+VocabSize = Annotated[int, option("Number of entries in the vocabulary.", min=6, max=MOST_TOKENS)]
 PrecisionName = Annotated[
-    Literal["auto", "bf16", "fp16", "fp32"], typer.Option(help="Number format (training.precision).")
+    Literal["auto", "bf16", "fp16", "fp32"], option("Number format (training.precision).")
 ]
 
 
@@ -34,26 +35,18 @@ def step(
     preset: Preset = "mini",
     family: Family = "bert",
     vocab_size: VocabSize = 30522,
-    batch_size: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Rows per step.")] = 32,
-    micro_batch_size: Annotated[
-        int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows computed at once.")
-    ] = None,
-    length: Annotated[int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens per row.")] = 128,
+    batch_size: Annotated[int, option("Rows per step.", min=1, max=MOST_ROWS)] = 32,
+    micro_batch_size: Annotated[int | None, option("Rows computed at once.", min=1, max=MOST_ROWS)] = None,
+    length: Annotated[int, option("Tokens per row.", min=16, max=MOST_TOKENS)] = 128,
     dropout: Annotated[
-        float,
-        typer.Option(min=0.0, max=0.99, callback=number, help="Dropout rate of hidden states and attention."),
+        float, option("Dropout rate of hidden states and attention.", min=0.0, max=0.99, callback=number)
     ] = 0.1,
     precision: PrecisionName = "auto",
     device: Device = "auto",
-    compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile the model with torch.compile.")
-    ] = False,
-    steps: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Number of steps to measure, after the warm-up.")
-    ] = 20,
+    compile_: Annotated[bool, option("Compile the model with torch.compile.", "--compile")] = False,
+    steps: Annotated[int, count("Number of steps to measure, after the warm-up.")] = 20,
     config: Annotated[
-        Path | None,
-        typer.Option(help="Measure a pretraining config on its own text; other sizes are ignored."),
+        Path | None, option("Measure a pretraining config on its own text; other sizes are ignored.")
     ] = None,
     set_: Set = None,
     json_: Json = False,
@@ -67,13 +60,10 @@ def step(
     """
     from bertcli.advice.bench.step import bench_config, bench_synthetic
     from bertcli.advice.bench.timing import training_to_time
-    from bertcli.config.load import load_config
-    from bertcli.config.run import ModelRecipe
-    from bertcli.config.schema import PretrainConfig
-    from bertcli.system.errors import UserError
+    from bertcli.config import load, run, schema
 
     if config is not None:
-        _show(bench_config(load_config(PretrainConfig, config, set_), steps), json_)
+        _show(bench_config(load.load_config(schema.PretrainConfig, config, set_), steps), json_)
         return
     if set_:
         raise UserError("--set: only with --config; without one, give the sizes as options")
@@ -84,14 +74,14 @@ def step(
         device=device,
         compile=compile_,
     )
-    model = ModelRecipe(family=family, preset=preset, dropout=dropout, max_positions=max(512, length))
+    model = run.ModelRecipe(family=family, preset=preset, dropout=dropout, max_positions=max(512, length))
     _show(bench_synthetic(model, vocab_size, length, training=training, steps=steps), json_)
 
 
 @bench.command()
 def stream(
     config: Config,
-    batches: Annotated[int, typer.Option(min=1, max=MOST, help="Number of batches to measure.")] = 200,
+    batches: Annotated[int, count("Number of batches to measure.")] = 200,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -100,25 +90,22 @@ def stream(
     Example: bertcli bench stream configs/quickstart.yaml
     """
     from bertcli.advice.bench.data import bench_stream
-    from bertcli.config.load import load_config
-    from bertcli.config.schema import PretrainConfig
+    from bertcli.config import load, schema
 
-    _show(bench_stream(load_config(PretrainConfig, config, set_), batches), json_)
+    _show(bench_stream(load.load_config(schema.PretrainConfig, config, set_), batches), json_)
 
 
 @bench.command()
 def tokenize(
     config: Annotated[
-        Path | None,
-        typer.Argument(metavar="[CONFIG]", help="Config whose text is read; default: the bundled classics."),
+        Path | None, argument("Config whose text is read; default: the bundled classics.", "[CONFIG]")
     ] = None,
     tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="A vocab.txt, tokenizer.json or model folder; default: a tokenizer is trained."),
+        Path | None, option("A vocab.txt, tokenizer.json or model folder; default: a tokenizer is trained.")
     ] = None,
     vocab_size: VocabSize = 8192,
     megabytes: Annotated[
-        float, typer.Option(min=0.01, max=MOST, callback=number, help="Megabytes of text to read.")
+        float, option("Megabytes of text to read.", min=0.01, max=MOST, callback=number)
     ] = 20.0,
     set_: Set = None,
     json_: Json = False,
@@ -128,33 +115,27 @@ def tokenize(
     Example: bertcli bench tokenize --megabytes 1
     """
     from bertcli.advice.bench.data import bench_tokenize
-    from bertcli.config.load import load_config
-    from bertcli.config.run import TokenizerRecipe
-    from bertcli.config.schema import CorpusConfig, PretrainConfig
-    from bertcli.corpus.matching import train_on_corpus
-    from bertcli.corpus.sources import find_sources
-    from bertcli.system.errors import UserError
+    from bertcli.config import load, run, schema
+    from bertcli.corpus import matching, sources
     from bertcli.tokenizer.tokenizer import Tokenizer
 
     if config is None and set_:
         raise UserError("--set: only with a config")
-    corpus = CorpusConfig(files=["classics"])
+    corpus = schema.CorpusConfig(files=["classics"])
     if config is not None:
-        corpus = load_config(PretrainConfig, config, set_).corpus
+        corpus = load.load_config(schema.PretrainConfig, config, set_).corpus
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
-        loaded = train_on_corpus(find_sources(corpus.files), corpus, options, report=say)
+        options = run.TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
+        loaded = matching.train_on_corpus(sources.find_sources(corpus.files), corpus, options, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 
 @bench.command()
 def finetune(
     config: FinetuningConfig,
-    steps: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Number of steps to measure, after the warm-up.")
-    ] = 50,
+    steps: Annotated[int, count("Number of steps to measure, after the warm-up.")] = 50,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -163,34 +144,27 @@ def finetune(
     Example: bertcli bench finetune configs/spam.yaml --set model=runs/quickstart/model
     """
     from bertcli.advice.bench.step import bench_finetune
-    from bertcli.config.finetune import FinetuneConfig
-    from bertcli.config.load import load_config
+    from bertcli.config import finetune, load
 
-    _show(bench_finetune(load_config(FinetuneConfig, config, set_), steps), json_)
+    _show(bench_finetune(load.load_config(finetune.FinetuneConfig, config, set_), steps), json_)
 
 
 @bench.command()
 def predict(
-    model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="A fine-tuned model; default: a fresh one.")
-    ] = None,
+    model: Annotated[Path | None, argument("A fine-tuned model; default: a fresh one.", "[MODEL]")] = None,
     input_: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "A file of texts, as for bertcli predict; default: the bundled text messages.",
             "--input",
             metavar="FILE",
-            help="A file of texts, as for bertcli predict; default: the bundled text messages.",
         ),
     ] = None,
     preset: Preset = "mini",
     vocab_size: VocabSize = 8192,
-    max_length: Annotated[
-        int, typer.Option(min=16, max=MOST_TOKENS, help="Tokens in a row of the fresh model.")
-    ] = 128,
-    texts: Annotated[int, typer.Option(min=1, max=MOST, help="Most texts to read.")] = 2000,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, max=MOST_ROWS, help="Rows computed at once.")
-    ] = None,
+    max_length: Annotated[int, option("Tokens in a row of the fresh model.", min=16, max=MOST_TOKENS)] = 128,
+    texts: Annotated[int, count("Most texts to read.")] = 2000,
+    batch_size: Annotated[int | None, option("Rows computed at once.", min=1, max=MOST_ROWS)] = None,
     precision: PrecisionName = "fp32",
     device: Device = "auto",
     json_: Json = False,

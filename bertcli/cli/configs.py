@@ -7,9 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from bertcli.cli.options import AnyConfig, Json, Set, number
+from bertcli.cli.options import AnyConfig, Json, Set, argument, number, option
 from bertcli.config.section import MOST
 from bertcli.system.terminal import say
 
@@ -20,27 +18,20 @@ if TYPE_CHECKING:
 
 def init(
     files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILES", help="A corpus or a labeled file: files, folders, globs, a sample."),
+        list[str], argument("A corpus or a labeled file: files, folders, globs, a sample.", "FILES")
     ],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="The config to write.")] = Path("bertcli.yaml"),
+    output: Annotated[Path, option("The config to write.", metavar="FILE")] = Path("bertcli.yaml"),
     minutes: Annotated[
-        float,
-        typer.Option(
-            min=0.1, max=MOST, callback=number, help="Minutes that the run may take on this machine."
-        ),
+        float, option("Minutes that the run may take on this machine.", min=0.1, max=MOST, callback=number)
     ] = 30,
     purpose: Annotated[
         Literal["pretrain", "finetune"] | None,
-        typer.Option(
-            "--for",
-            metavar="pretrain|finetune",
-            help="What the files are for; default: decided by their content.",
+        option(
+            "What the files are for; default: decided by their content.", "--for", metavar="pretrain|finetune"
         ),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="The model to start with: a run, any model folder, or a hub id."),
+        str | None, option("The model to start with: a run, any model folder, or a hub id.", metavar="MODEL")
     ] = None,
 ) -> None:
     """Write a config for your files that runs as it is, with a reason for each value.
@@ -61,12 +52,10 @@ def init(
 
 def config(
     kind: Annotated[
-        Literal["pretrain", "finetune"],
-        typer.Argument(metavar="pretrain|finetune", help="The command that reads the config."),
+        Literal["pretrain", "finetune"], argument("The command that reads the config.", "pretrain|finetune")
     ],
     schema: Annotated[
-        bool,
-        typer.Option("--schema", help="Print a JSON schema, with which editors complete and check a config."),
+        bool, option("Print a JSON schema, with which editors complete and check a config.", "--schema")
     ] = False,
 ) -> None:
     """Print every key of a config with its default and its meaning.
@@ -75,15 +64,14 @@ def config(
 
     Example: bertcli config pretrain > mine.yaml
     """
-    from bertcli.config.keys import CONFIGS, json_schema, keys_of
-    from bertcli.config.yaml_text import commented_yaml
+    from bertcli.config import keys, yaml_text
 
     if schema:
-        print(json.dumps(json_schema(CONFIGS[kind]), indent=2, ensure_ascii=False))
+        print(json.dumps(keys.json_schema(keys.CONFIGS[kind]), indent=2, ensure_ascii=False))
         return
-    root = keys_of(CONFIGS[kind])
+    root = keys.keys_of(keys.CONFIGS[kind])
     head = f"{root.meaning} Every key with its default; the required ones are empty."
-    print(commented_yaml(_lines(root), head), end="")
+    print(yaml_text.commented_yaml(_lines(root), head), end="")
 
 
 def _lines(section: Keys) -> list[Line | Block]:
@@ -112,9 +100,7 @@ def estimate(
     set_: Set = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="A GPU of another machine (h200, a100-80gb, ...); nothing is measured."
-        ),
+        option("A GPU of another machine (h200, a100-80gb, ...); nothing is measured.", metavar="NAME"),
     ] = None,
     json_: Json = False,
 ) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertcli.cli.options import AnyConfig, Config, Json, JsonLines, Set
-from bertcli.config.section import MOST
+from bertcli.cli.options import AnyConfig, Config, Json, JsonLines, Set, count, option
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import raw_stream, say
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ def check_data(
     set_: Set = None,
     tokens: Annotated[
         bool,
-        typer.Option(
-            "--tokens",
-            help="Tokenize all of a corpus, not a sample; where there is no vocabulary, one is trained and "
+        option(
+            "Tokenize all of a corpus, not a sample; where there is no vocabulary, one is trained and "
             "kept for the run.",
+            "--tokens",
         ),
     ] = False,
     json_: Json = False,
@@ -41,12 +41,11 @@ def check_data(
     Example: bertcli check-data configs/quickstart.yaml
     """
     from bertcli.advice.check.findings import findings_json, findings_text
-    from bertcli.config.load import load_either_config
-    from bertcli.config.schema import PretrainConfig
+    from bertcli.config import load, schema
 
     start = time.monotonic()
-    checked = load_either_config(config, set_)
-    is_corpus = isinstance(checked, PretrainConfig)
+    checked = load.load_either_config(config, set_)
+    is_corpus = isinstance(checked, schema.PretrainConfig)
     figures, findings = _check(checked, tokens)
     figures["seconds"] = time.monotonic() - start
     fails = any(finding.fails for finding in findings)
@@ -64,7 +63,6 @@ def check_data(
 def _check(config: PretrainConfig | FinetuneConfig, tokens: bool) -> tuple[dict[str, Any], list[Finding]]:
     from bertcli.advice.check.pretraining import check_pretraining
     from bertcli.config.schema import PretrainConfig
-    from bertcli.system.errors import UserError
     from bertcli.training.recipe import decide_recipe
 
     if isinstance(config, PretrainConfig):
@@ -93,7 +91,7 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
         counted = "" if tokens is None else f", {about}{tokens:,} tokens"
         return f"{documents:,} {unit}, {sentences:,} sentences{counted}"
 
-    def count(number: int, what: str) -> str:
+    def plural(number: int, what: str) -> str:
         return f"{number:,} {what}{'s' * (number != 1)}"
 
     def estimated(name: str) -> str:
@@ -103,17 +101,16 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
     others = sum(f["other_language_lines"].values())
     documents = f["cut_documents"] or f["documents"] + f["heldout_documents"]
     words = "" if _has_few_blanks(f) else f", {f['words']:,} words"
-    left_out = f"{count(f['dropped_documents'], 'document')} and {count(f['dropped_sentences'], 'sentence')}"
+    left_out = ""
+    if f["dropped_documents"] or f["dropped_sentences"]:
+        dropped = plural(f["dropped_documents"], "document"), plural(f["dropped_sentences"], "sentence")
+        left_out = f"{' and '.join(dropped)} without a token"
     rows = {
-        "text": f"{count(f['files'], 'file')}, {f['bytes'] / 1e6:,.1f} MB, {count(documents, 'document')}, "
-        f"{count(f['lines'], 'line')}{words}",
+        "text": f"{plural(f['files'], 'file')}, {f['bytes'] / 1e6:,.1f} MB, {plural(documents, 'document')}, "
+        f"{plural(f['lines'], 'line')}{words}",
         "to train on": sized(f["documents"], f["sentences"], f.get("tokens")),
         "held out": sized(f["heldout_documents"], f["heldout_sentences"], f.get("heldout_tokens")),
-        **(
-            {"left out": f"{left_out} without a token"}
-            if f["dropped_documents"] or f["dropped_sentences"]
-            else {}
-        ),
+        "left out": left_out,
         "one sentence": f"{f['one_sentence_documents']:,} {unit}, which give no true pair",
         "pairs": f"{f['pairs']:,} places give a true pair",
         **_token_rows(f, fails),
@@ -122,10 +119,10 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
         "damaged": f"{f['mojibake_lines']:,} lines with mojibake, {f['control_character_lines']:,} with "
         f"control characters, {f['long_lines']:,} too long",
         "language": f"{f['other_language_share']:.1%} of the text is likely in another: {others:,} of "
-        f"{count(f['identified_lines'], 'sampled line')}",
+        f"{plural(f['identified_lines'], 'sampled line')}",
         "time": f"{f['seconds']:.1f} s, {f['bytes'] / 1e6 / f['seconds']:.1f} MB/s",
     }
-    return [f"{name:<13}{value}" for name, value in rows.items()]
+    return [f"{name:<13}{value}" for name, value in rows.items() if value]
 
 
 def _has_few_blanks(f: dict[str, Any]) -> bool:
@@ -150,18 +147,17 @@ def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
         "vocabulary": f"{f['vocab_size']:,} entries, {pieces}, "
         f"{f['unk_rate']:.4%} unknown{source[f['tokens_from']]}",
         "entropy": f"{f['unigram_entropy']:.3f} nats a token (unigram)",
-        **({"as written": f["line_written"], "as read": f["line_read"]} if "line_read" in f else {}),
+        "as written": f.get("line_written", ""),
+        "as read": f.get("line_read", ""),
     }
 
 
 def show_batch(
     config: Config,
     set_: Set = None,
-    pairs: Annotated[int, typer.Option("-n", min=1, max=MOST, help="Number of pairs to print.")] = 4,
-    stats: Annotated[bool, typer.Option("--stats", help="Measure the stream instead.")] = False,
-    batches: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Number of batches to measure, with --stats.")
-    ] = 200,
+    pairs: Annotated[int, count("Number of pairs to print.", "-n")] = 4,
+    stats: Annotated[bool, option("Measure the stream instead.", "--stats")] = False,
+    batches: Annotated[int, count("Number of batches to measure, with --stats.")] = 200,
     json_: JsonLines = False,
 ) -> None:
     """Show what the model will read, or measure it.
@@ -171,31 +167,27 @@ def show_batch(
 
     Example: bertcli show-batch configs/quickstart.yaml -n 2
     """
-    from bertcli.batches.share import Share
+    from bertcli.batches import share, stream_stats
     from bertcli.batches.stream import training_stream
-    from bertcli.batches.stream_stats import measure_stream, show_pairs
-    from bertcli.config.load import load_config
-    from bertcli.config.schema import PretrainConfig
-    from bertcli.corpus.build import prepare_store
-    from bertcli.corpus.shown import look_at_lines
-    from bertcli.corpus.sources import find_present
+    from bertcli.config import load, schema
+    from bertcli.corpus import build, shown, sources
     from bertcli.training.recipe import decide_recipe
 
-    run = decide_recipe(load_config(PretrainConfig, config, set_), say)
-    store = prepare_store(run, say)
+    run = decide_recipe(load.load_config(schema.PretrainConfig, config, set_), say)
+    store = build.prepare_store(run, say)
     stream = training_stream(run, store)
 
     if stats:
         workers = 0 if run.data.workers == "auto" else run.data.workers
         cut = run.training.micro_batch_size
         micro_batch_size = run.training.largest_batch if cut == "auto" else cut
-        steps = stream.steps(0, batches, Share(micro_batch_size), workers)
-        measured = measure_stream(stream, steps, store.tokenizer)
+        steps = stream.steps(0, batches, share.Share(micro_batch_size), workers)
+        measured = stream_stats.measure_stream(stream, steps, store.tokenizer)
         measured["tokens_per_word"] = store.manifest.tokens_per_word
         print(json.dumps(measured) if json_ else _table(measured))
         return
     color = sys.stdout.isatty() and not json_
-    look = look_at_lines(find_present(run.corpus.files), run.corpus, store.tokenizer)
+    look = shown.look_at_lines(sources.find_present(run.corpus.files), run.corpus, store.tokenizer)
     unknown = store.manifest.unk_rate
     if look is not None and json_:
         seen = {"written": look.written, "read": look.read, "unk_rate": unknown}
@@ -203,7 +195,7 @@ def show_batch(
     elif look is not None:
         print(f"as written: {look.written}\nas read:    {look.read}")
         print(f"unknown:    {unknown:.2%} of the tokens\n")
-    for label, text in show_pairs(
+    for label, text in stream_stats.show_pairs(
         stream[0], store.tokenizer, stream.pairs.labels, at_most=pairs, color=color
     ):
         if json_:

@@ -6,79 +6,64 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from bertcli.cli.options import BatchSize, Columns, Device, IgnoreExtraFields, Json, Model, Quoting, Separator
-from bertcli.config.section import MOST, MOST_TOKENS
+from bertcli.cli import options
+from bertcli.cli.options import count, option
+from bertcli.config.section import MOST_TOKENS
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import in_options, say
 
 if TYPE_CHECKING:
     from bertcli.inference.evaluate_task import EvaluatedFile
 
 
 def evaluate(
-    model: Model,
+    model: options.Model,
     corpus: Annotated[
-        list[str] | None, typer.Option(help="Files, folders, globs or a bundled sample; repeatable.")
+        list[str] | None, option("Files, folders, globs or a bundled sample; repeatable.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A labeled file, or a bundled sample.")
-    ] = None,
+    data: Annotated[str | None, option("A labeled file, or a bundled sample.", metavar="FILE")] = None,
     format_: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            help="Format. --corpus: text, sentences, jsonl or parquet; --data: a value of task.format.",
+        option(
+            "Format. --corpus: text, sentences, jsonl or parquet; --data: a value of task.format.", "--format"
         ),
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option(help="Encoding of the files (corpus.encoding or task.encoding).")
+        str | None, option("Encoding of the files (corpus.encoding or task.encoding).")
     ] = None,
-    batch_size: BatchSize = None,
-    device: Device = "auto",
-    json_: Json = False,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    json_: options.Json = False,
     wrong: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="--data: the file for wrongly predicted rows: .jsonl, .csv or .tsv."
-        ),
+        option("--data: the file for wrongly predicted rows: .jsonl, .csv or .tsv.", metavar="FILE"),
     ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="--data: leave out rows that cannot be used.")
-    ] = False,
+    skip_bad: Annotated[bool, option("--data: leave out rows that cannot be used.", "--skip-bad")] = False,
     text: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="--data: the text's column; twice: pairs.")
+        list[str] | None, option("--data: the text's column; twice: pairs.", metavar="COLUMN")
     ] = None,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="--data: the label's column.")] = None,
+    label: Annotated[str | None, option("--data: the label's column.", metavar="COLUMN")] = None,
     positive_label: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="--data: the label (of two) whose F1 is measured.")
+        str | None, option("--data: the label (of two) whose F1 is measured.", metavar="LABEL")
     ] = None,
-    columns: Columns = None,
-    separator: Separator = None,
-    quoting: Quoting = None,
-    ignore_extra_fields: IgnoreExtraFields = None,
-    document: Annotated[
-        str | None, typer.Option(help="--corpus: what ends a document: blank-line or file.")
-    ] = None,
+    columns: options.Columns = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    ignore_extra_fields: options.IgnoreExtraFields = None,
+    document: Annotated[str | None, option("--corpus: what ends a document: blank-line or file.")] = None,
     join_lines: Annotated[
-        bool, typer.Option("--join-lines", help="--corpus: join the lines of hard-wrapped text.")
+        bool, option("--corpus: join the lines of hard-wrapped text.", "--join-lines")
     ] = False,
-    language: Annotated[
-        str | None, typer.Option(help="--corpus: the language, for the sentence splitter.")
-    ] = None,
+    language: Annotated[str | None, option("--corpus: the language, for the sentence splitter.")] = None,
     text_key: Annotated[
-        str | None, typer.Option(help="--corpus: the key (jsonl) or column (parquet) of the text.")
+        str | None, option("--corpus: the key (jsonl) or column (parquet) of the text.")
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            min=16, max=MOST_TOKENS, help="--corpus: tokens in a row; default: those of its training."
-        ),
+        option("--corpus: tokens in a row; default: those of its training.", min=16, max=MOST_TOKENS),
     ] = None,
     batches: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST, help="--corpus: most batches, from a sample of the text; default: all of it."
-        ),
+        int | None, count("--corpus: most batches, from a sample of the text; default: all of it.")
     ] = None,
 ) -> None:
     """Measure a model on text, or a fine-tuned one on labeled rows.
@@ -93,8 +78,9 @@ def evaluate(
 
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """
-    from bertcli.inference.outputs import SEPARATORS, check_output
-    from bertcli.system.errors import UserError
+    from bertcli.folders.locate import resolve_model
+    from bertcli.inference import evaluate_corpus, outputs
+    from bertcli.system.hardware import resolve_device
     from bertcli.tasks.files import find_labeled_file
     from bertcli.training import ranks
 
@@ -122,49 +108,38 @@ def evaluate(
             "metrics of a fine-tuned one on labeled rows)"
         )
     if stray := [name for name, value in (only_corpus if data else only_data).items() if value]:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in stray)
-        raise UserError(f"{options}: only with {'--corpus' if data else '--data'}; leave it out")
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in stray)
+        raise UserError(f"{names}: only with {'--corpus' if data else '--data'}; leave it out")
     with ranks.joined():
-        if corpus is not None:
+        if data is None:
             given = {"files": corpus, **reading, **of_corpus}
-            _evaluate_corpus(
-                model,
-                given,
+            measured = evaluate_corpus.measure_corpus(
+                resolve_model(model),
+                {key: value for key, value in given.items() if value is not None},
                 max_length,
                 batch_size=batch_size or 32,
                 batches=batches,
-                device=device,
-                json_=json_,
+                device=ranks.own_device(resolve_device(device)),
             )
-        elif data is not None:
-            given = {**reading, **of_data}
-            if wrong is not None:
-                check_output(wrong, [".jsonl", *SEPARATORS], str(find_labeled_file(data)))
-            evaluated = _evaluate_data(
-                model, data, given, skip_bad=skip_bad, batch_size=batch_size, device=device
-            )
-            if wrong is not None and ranks.is_first():
-                _write_wrong(wrong, evaluated)  # first: whoever reads the scores may stop reading
-            _print_scores(evaluated, json_)
+            _print_losses(measured, json_)
+            return
+        file = find_labeled_file(data)
+        if wrong is not None:
+            outputs.check_output(wrong, [".jsonl", *outputs.SEPARATORS], str(file))
+        evaluated = _evaluate_data(
+            resolve_model(model),
+            file,
+            {**reading, **of_data},
+            skip_bad=skip_bad,
+            batch_size=batch_size,
+            device=device,
+        )
+        if wrong is not None and ranks.is_first():
+            _write_wrong(wrong, evaluated)  # first: whoever reads the scores may stop reading
+        _print_scores(evaluated, json_)
 
 
-def _evaluate_corpus(
-    model: Path,
-    corpus: dict[str, Any],
-    max_length: int | None,
-    batch_size: int,
-    batches: int | None,
-    device: str,
-    json_: bool,
-) -> None:
-    from bertcli.folders.locate import resolve_model
-    from bertcli.inference.evaluate_corpus import measure_corpus
-    from bertcli.system.hardware import resolve_device
-    from bertcli.training import ranks
-
-    given = {key: value for key, value in corpus.items() if value is not None}
-    folder, own = resolve_model(model), ranks.own_device(resolve_device(device))
-    measured = measure_corpus(folder, given, max_length, batch_size=batch_size, batches=batches, device=own)
+def _print_losses(measured: dict[str, Any], json_: bool) -> None:
     if json_:
         print(json.dumps(measured))
         return
@@ -173,36 +148,28 @@ def _evaluate_corpus(
 
 
 def _evaluate_data(
-    model: Path, data: str, reading: dict[str, Any], skip_bad: bool, batch_size: int | None, device: str
+    folder: Path, file: Path, reading: dict[str, Any], skip_bad: bool, batch_size: int | None, device: str
 ) -> EvaluatedFile:
-    from bertcli.folders.locate import resolve_model
-    from bertcli.folders.sentence_transformers import read_pooling
-    from bertcli.folders.task_folder import folder_task, load_task_folder
-    from bertcli.inference.evaluate_task import evaluate_file, seen_line
-    from bertcli.inference.inputs import adapt_settings
-    from bertcli.inference.predict import default_batch_size
-    from bertcli.system.errors import UserError
+    from bertcli.folders import sentence_transformers, task_folder
+    from bertcli.inference import evaluate_task, inputs, predict
     from bertcli.system.hardware import resolve_device
-    from bertcli.system.terminal import say
-    from bertcli.tasks.files import find_labeled_file
     from bertcli.training import ranks
 
-    file, folder = find_labeled_file(data), resolve_model(model)
-    if folder_task(folder) is None and read_pooling(folder) is None:
+    if task_folder.folder_task(folder) is None and sentence_transformers.read_pooling(folder) is None:
         raise UserError(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )
-    loaded = load_task_folder(folder)
-    if (seen := seen_line(folder, file)) is not None and ranks.is_first():
+    loaded = task_folder.load_task_folder(folder)
+    if (seen := evaluate_task.seen_line(folder, file)) is not None and ranks.is_first():
         say(seen)
     where = ranks.own_device(resolve_device(device))
-    return evaluate_file(
+    return evaluate_task.evaluate_file(
         loaded,
-        settings=adapt_settings(loaded.settings, **reading),
+        settings=inputs.adapt_settings(loaded.settings, **reading),
         data=file,
         skip_bad=skip_bad,
         device=where,
-        batch_size=batch_size or default_batch_size(where),
+        batch_size=batch_size or predict.default_batch_size(where),
         report=say,
     )
 
@@ -226,7 +193,6 @@ def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
 
 def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
     from bertcli.inference.evaluate_task import scores_json, scores_table
-    from bertcli.system.terminal import in_options
 
     task, count = evaluated.settings.type, len(evaluated.examples)
     verdict = evaluated.task.verdict(evaluated.examples, evaluated.scores.metrics)

@@ -7,10 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from bertcli.cli.options import Config, Json, Model, Set
-from bertcli.config.section import MOST
+from bertcli.cli.options import Config, Json, Model, Set, argument, count, option
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
@@ -20,19 +18,16 @@ if TYPE_CHECKING:
 def convert(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="SRC",
-            help="A run, any model folder, a hub id, or a TensorFlow checkpoint: folder or prefix.",
+        argument(
+            "A run, any model folder, a hub id, or a TensorFlow checkpoint: folder or prefix.", metavar="SRC"
         ),
     ],
-    destination: Annotated[
-        Path, typer.Argument(metavar="DST", help="The folder to write: a new one, or empty.")
-    ],
+    destination: Annotated[Path, argument("The folder to write: a new one, or empty.", "DST")],
     cased: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Case of a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
             "--cased/--uncased",
-            help="Case of a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
         ),
     ] = None,
 ) -> None:
@@ -64,31 +59,24 @@ def convert(
 
 def export(
     model: Model,
-    destination: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")
-    ],
-    format_: Annotated[
-        Literal["onnx"], typer.Option("--format", help="Format of the model's file.")
-    ] = "onnx",
+    destination: Annotated[Path, argument("The folder to write: a new one, or empty.", "OUT")],
+    format_: Annotated[Literal["onnx"], option("Format of the model's file.", "--format")] = "onnx",
     encoder: Annotated[
-        bool,
-        typer.Option("--encoder", help="Write the encoder alone, for vectors, without the model's head."),
+        bool, option("Write the encoder alone, for vectors, without the model's head.", "--encoder")
     ] = False,
     int8: Annotated[
-        bool,
-        typer.Option("--int8", help="Write a file with 8-bit weights too, and compare it with the other."),
+        bool, option("Write a file with 8-bit weights too, and compare it with the other.", "--int8")
     ] = False,
     sample: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Rows to compare on, read as by predict --input; default: text of the model's run, or else "
+        option(
+            "Rows to compare on, read as by predict --input; default: text of the model's run, or else "
             "bundled English messages.",
+            metavar="FILE",
         ),
     ] = None,
     text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column of the text in the sample; twice: pairs."),
+        list[str] | None, option("Column of the text in the sample; twice: pairs.", metavar="COLUMN")
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -107,19 +95,15 @@ def export(
 
     Example: bertcli export runs/spam spam-onnx --int8
     """
-    from bertcli.folders.convert import check_new
-    from bertcli.folders.onnx_folder import export_onnx
-    from bertcli.folders.onnx_graph import check_packages
-    from bertcli.folders.onnx_source import read_sample, read_source
-    from bertcli.system.errors import UserError
+    from bertcli.folders import convert, onnx_folder, onnx_graph, onnx_source
 
     if not int8 and (sample is not None or text):
         raise UserError("--sample and --text say what --int8 is compared on; give --int8 too")
-    check_packages()
-    check_new(destination)
-    source = read_source(model, encoder)
-    rows = read_sample(sample, source.settings, text, folder=source.folder) if int8 else None
-    done = export_onnx(source, destination, rows)
+    onnx_graph.check_packages()
+    convert.check_new(destination)
+    source = onnx_source.read_source(model, encoder)
+    rows = onnx_source.read_sample(sample, source.settings, text, folder=source.folder) if int8 else None
+    done = onnx_folder.export_onnx(source, destination, rows)
     if json_:
         print(json.dumps({"folder": str(destination), **asdict(done)}))
         return
@@ -162,8 +146,8 @@ def _table(report: Comparison) -> list[str]:
 def extend_vocab(
     model: Model,
     config: Config,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write: a new one, or empty.")],
-    add: Annotated[int, typer.Option("--add", min=1, max=MOST, help="Number of new pieces.")] = 500,
+    out: Annotated[Path, argument("The folder to write: a new one, or empty.", "OUT")],
+    add: Annotated[int, count("Number of new pieces.")] = 500,
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -174,29 +158,24 @@ def extend_vocab(
 
     Example: bertcli extend-vocab runs/novels configs/novels.yaml runs/extended --add 500
     """
-    from bertcli.config.load import load_config
-    from bertcli.config.schema import PretrainConfig
-    from bertcli.corpus.chunks import encoding_notes, find_corpus, progress_display
-    from bertcli.corpus.matching import output_paths
-    from bertcli.corpus.sample import sample_paragraphs, sample_share
-    from bertcli.folders.convert import check_new
+    from bertcli.config import load, schema
+    from bertcli.corpus import chunks, matching, sample
+    from bertcli.folders import convert, fill, locate
     from bertcli.folders.extend import write_extended
-    from bertcli.folders.fill import DROPPED
-    from bertcli.folders.locate import resolve_model
     from bertcli.tokenizer.extend import extend
     from bertcli.tokenizer.tokenizer import Tokenizer
 
-    run, folder = load_config(PretrainConfig, config, set_), resolve_model(model)
-    check_new(out)  # before the corpus is read
-    sources = find_corpus(run.corpus, output_paths(run))
-    for note in encoding_notes(sources, run.corpus):
+    run, folder = load.load_config(schema.PretrainConfig, config, set_), locate.resolve_model(model)
+    convert.check_new(out)  # before the corpus is read
+    sources = chunks.find_corpus(run.corpus, matching.output_paths(run))
+    for note in chunks.encoding_notes(sources, run.corpus):
         say(note)
-    with progress_display("reading", sources, say) as advance:
-        texts = sample_paragraphs(sources, run.corpus, sample_share(sources), progress=advance)
+    with chunks.progress_display("reading", sources, say) as advance:
+        texts = sample.sample_paragraphs(sources, run.corpus, sample.sample_share(sources), progress=advance)
         extended = extend(Tokenizer.load(folder), texts, add, report=say)
     dropped = write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
     if dropped:
-        say(f"{DROPPED}: {', '.join(dropped)}")
+        say(f"{fill.DROPPED}: {', '.join(dropped)}")
     added = len(extended.replaced)
     summary = {
         "folder": str(out),

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from bertcli.cli.options import Device, JsonLines, Model
+from bertcli.cli.options import Device, JsonLines, Model, argument, option
 from bertcli.config.section import MOST_ROWS
+from bertcli.system.errors import UserError
 
 if TYPE_CHECKING:
     from bertcli.inference.fill_mask import FilledText
@@ -17,17 +16,12 @@ if TYPE_CHECKING:
 
 def predict_mask(
     model: Model,
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Text with [MASK] in it; - reads a pipe."),
-    ] = None,
-    top_k: Annotated[int, typer.Option(help="Number of words per mask.")] = 5,
+    texts: Annotated[list[str] | None, argument("Text with [MASK] in it; - reads a pipe.", "TEXT")] = None,
+    top_k: Annotated[int, option("Number of words per mask.")] = 5,
     input_: Annotated[
-        Path | None, typer.Option("--input", help="A file with a text a line; each text has a result.")
+        Path | None, option("A file with a text a line; each text has a result.", "--input")
     ] = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, max=MOST_ROWS, help="Number of texts computed at once.")
-    ] = 32,
+    batch_size: Annotated[int, option("Number of texts computed at once.", min=1, max=MOST_ROWS)] = 32,
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:
@@ -41,16 +35,14 @@ def predict_mask(
 
     Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
     """
-    from bertcli.folders.lengths import LongRows
-    from bertcli.folders.locate import resolve_model
-    from bertcli.folders.model_folder import load_model_folder
+    from bertcli.folders import lengths, locate, model_folder
     from bertcli.inference.fill_mask import fill_masks
     from bertcli.inference.lines import read_lines
     from bertcli.system.hardware import resolve_device
 
     lines = read_lines(texts or [], input_)
-    folder = resolve_model(model)
-    loaded, long_rows = load_model_folder(folder, pairs=False), LongRows(folder)
+    folder = locate.resolve_model(model)
+    loaded, long_rows = model_folder.load_model_folder(folder, pairs=False), lengths.LongRows(folder)
     for filled in fill_masks(
         loaded, lines, top_k, batch_size=batch_size, device=resolve_device(device), count=long_rows.count
     ):
@@ -73,13 +65,11 @@ def _readable(filled: FilledText, mask: str) -> str:
 
 def predict_next(
     model: Model,
-    texts: Annotated[list[str] | None, typer.Argument(metavar="A B", help="The two texts.")] = None,
+    texts: Annotated[list[str] | None, argument("The two texts.", "A B")] = None,
     input_: Annotated[
-        Path | None, typer.Option("--input", help="A file with a pair a line: A, a tab, B. - reads a pipe.")
+        Path | None, option("A file with a pair a line: A, a tab, B. - reads a pipe.", "--input")
     ] = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, max=MOST_ROWS, help="Number of pairs computed at once.")
-    ] = 32,
+    batch_size: Annotated[int, option("Number of pairs computed at once.", min=1, max=MOST_ROWS)] = 32,
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:
@@ -91,24 +81,20 @@ def predict_next(
 
     Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
     """
-    from bertcli.folders.lengths import LongRows
-    from bertcli.folders.locate import resolve_model
-    from bertcli.folders.model_folder import load_model_folder
-    from bertcli.inference.fill_mask import Pair, pairs_of, score_pairs
-    from bertcli.inference.lines import read_lines
-    from bertcli.system.errors import UserError
+    from bertcli.folders import lengths, locate, model_folder
+    from bertcli.inference import fill_mask, lines
     from bertcli.system.hardware import resolve_device
 
     if texts and texts != ["-"]:
-        given = [line.text for line in read_lines(texts, input_)]
+        given = [line.text for line in lines.read_lines(texts, input_)]
         if len(given) != 2:
             raise UserError(f"give two texts, A and B, each in quotation marks; found {len(given)}")
-        pairs = iter([Pair(given[0], given[1], "the pair")])
+        pairs = iter([fill_mask.Pair(given[0], given[1], "the pair")])
     else:
-        pairs = pairs_of(read_lines(texts or [], input_))
-    folder = resolve_model(model)
-    loaded, long_rows = load_model_folder(folder), LongRows(folder)
-    for scored in score_pairs(
+        pairs = fill_mask.pairs_of(lines.read_lines(texts or [], input_))
+    folder = locate.resolve_model(model)
+    loaded, long_rows = model_folder.load_model_folder(folder), lengths.LongRows(folder)
+    for scored in fill_mask.score_pairs(
         loaded, pairs, batch_size, device=resolve_device(device), count=long_rows.count
     ):
         if json_:

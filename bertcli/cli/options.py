@@ -1,11 +1,31 @@
 """The arguments and options that several commands share, each declared once."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.config.section import MOST_ROWS
+from bertcli.config.section import MOST, MOST_ROWS
+
+
+def argument(help: str, metavar: str | None = None) -> Any:
+    """A command's argument; `metavar`: its name in the help."""
+    return typer.Argument(help=help, metavar=metavar)
+
+
+def option(help: str, *names: str, **rules: Any) -> Any:
+    """A command's option.
+
+    Args:
+        names: `--name`, if that of the parameter does not do: a flag without `--no-name` needs its name.
+        rules: further arguments of `typer.Option`.
+    """
+    return typer.Option(*names, help=help, **rules)
+
+
+def count(help: str, *names: str) -> Any:
+    """A command's option that is a number of things, from 1."""
+    return option(help, *names, min=1, max=MOST)
 
 
 def number(value: float) -> float:
@@ -15,56 +35,44 @@ def number(value: float) -> float:
     return value
 
 
-Config = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A pretraining config (YAML), or a run's folder.")
-]
-FinetuningConfig = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A fine-tuning config (YAML), or a run's folder.")
-]
+Config = Annotated[Path, argument("A pretraining config (YAML), or a run's folder.", "CONFIG")]
+FinetuningConfig = Annotated[Path, argument("A fine-tuning config (YAML), or a run's folder.", "CONFIG")]
 AnyConfig = Annotated[
-    Path,
-    typer.Argument(metavar="CONFIG", help="A pretraining or fine-tuning config (YAML), or a run's folder."),
+    Path, argument("A pretraining or fine-tuning config (YAML), or a run's folder.", "CONFIG")
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config: training.batch_size=8."),
+    option("Override a key of the config: training.batch_size=8.", "--set", metavar="KEY=VALUE"),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue exactly where the run stopped.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Delete the run in output_dir first.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A run, a checkpoint, any model folder, or a hub id.")
-]
+Resume = Annotated[bool, option("Continue exactly where the run stopped.", "--resume")]
+Overwrite = Annotated[bool, option("Delete the run in output_dir first.", "--overwrite")]
+Json = Annotated[bool, option("Print one JSON object.", "--json")]
+JsonLines = Annotated[bool, option("Print one JSON object a line.", "--json")]
+Model = Annotated[Path, argument("A run, a checkpoint, any model folder, or a hub id.", "MODEL")]
 Input = Annotated[
-    str | None,
-    typer.Option("--input", metavar="FILE", help="A file, or a bundled sample; - reads standard input."),
+    str | None, option("A file, or a bundled sample; - reads standard input.", "--input", metavar="FILE")
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="Names of all columns of a file without header (task.columns); '' if it has one.",
+    option(
+        "Names of all columns of a file without header (task.columns); '' if it has one.", metavar="A,B,..."
     ),
 ]
-Quoting = Annotated[str | None, typer.Option(help="Rule for quotes: auto, csv or none (task.quoting).")]
+Quoting = Annotated[str | None, option("Rule for quotes: auto, csv or none (task.quoting).")]
 Separator = Annotated[
-    str | None,
-    typer.Option(metavar="CHARACTER", help="Character between fields: ';', '|', '\\t' (task.separator)."),
+    str | None, option("Character between fields: ';', '|', '\\t' (task.separator).", metavar="CHARACTER")
 ]
 IgnoreExtraFields = Annotated[
-    bool | None,
-    typer.Option("--ignore-extra-fields", help="Read rows with too many fields (task.ignore_extra_fields)."),
+    bool | None, option("Read rows with too many fields (task.ignore_extra_fields).", "--ignore-extra-fields")
 ]
 BatchSize = Annotated[
-    int | None,
-    typer.Option(min=1, max=MOST_ROWS, help="Rows computed at once; default: chosen for the device."),
+    int | None, option("Rows computed at once; default: chosen for the device.", min=1, max=MOST_ROWS)
 ]
-Device = Annotated[str, typer.Option(help="The device: auto, cpu, cuda or cuda:N.")]
+Device = Annotated[str, option("The device: auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[
     Literal["fp32", "bf16", "fp16", "auto"],
-    typer.Option(
-        help="Number format. In fp32 the output does not depend on the other texts of the batch, to 1e-5. "
+    option(
+        "Number format. In fp32 the output does not depend on the other texts of the batch, to 1e-5. "
         "bf16 and fp16 are faster on a GPU, and differ in the third digit. auto is the one that the hardware "
         "has, else fp32."
     ),

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from bertcli.cli.options import Device, Input, Json, Model
-from bertcli.config.section import MOST
+from bertcli.cli.options import Device, Input, Json, Model, argument, count, option
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
@@ -18,26 +16,20 @@ if TYPE_CHECKING:
 
 
 def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="The folder of a run, or of several runs of one kind."),
-    ],
+    runs: Annotated[list[Path], argument("The folder of a run, or of several runs of one kind.", "RUN...")],
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.html", help="The page to write; default: report.html in the (first) run folder."
-        ),
+        option("The page to write; default: report.html in the (first) run folder.", metavar="FILE.html"),
     ] = None,
     check_data: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Read a corpus, or labeled files of more than 10 MB, again, and show what to mend.",
             "--check-data",
-            help="Read a corpus, or labeled files of more than 10 MB, again, and show what to mend.",
         ),
     ] = False,
     attributions: Annotated[
-        bool,
-        typer.Option("--attributions", help="Show the words that decided the first 20 mistakes."),
+        bool, option("Show the words that decided the first 20 mistakes.", "--attributions")
     ] = False,
     device: Device = "auto",
 ) -> None:
@@ -52,10 +44,9 @@ def report(
 
     Example: bertcli report runs/quickstart
     """
-    from bertcli.reports.build import write_report
-    from bertcli.reports.page import ReportOptions
+    from bertcli.reports import build, page
 
-    print(write_report(runs, ReportOptions(device, check_data, attributions), output))
+    print(build.write_report(runs, page.ReportOptions(device, check_data, attributions), output))
 
 
 _BAR = 20
@@ -65,40 +56,28 @@ _BAR = 20
 def attention(
     model: Model,
     texts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="A text, a pair, or one row of the task; - reads a pipe."),
+        list[str] | None, argument("A text, a pair, or one row of the task; - reads a pipe.", "TEXT")
     ] = None,
     input_: Input = None,
     output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The page to write (.html); default: a table in the terminal."),
+        Path | None, option("The page to write (.html); default: a table in the terminal.", metavar="FILE")
     ] = None,
     json_: Json = False,
-    layer: Annotated[
-        int | None, typer.Option(help="Layer of the table, from 0; the page shows it first.")
-    ] = None,
-    head: Annotated[
-        int | None, typer.Option(help="Head of the table, from 0; the page shows it first.")
-    ] = None,
+    layer: Annotated[int | None, option("Layer of the table, from 0; the page shows it first.")] = None,
+    head: Annotated[int | None, option("Head of the table, from 0; the page shows it first.")] = None,
     layers: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...", help="Layers of the page and of --json; default: all that fit in 1 MB."
-        ),
+        option("Layers of the page and of --json; default: all that fit in 1 MB.", metavar="A,B,..."),
     ] = None,
-    top_k: Annotated[int, typer.Option(min=1, max=MOST, help="Number of links in the table.")] = 10,
+    top_k: Annotated[int, count("Number of links in the table.")] = 10,
     attributions: Annotated[
-        bool, typer.Option("--attributions", help="Show which words decided the answer of a task model.")
+        bool, option("Show which words decided the answer of a task model.", "--attributions")
     ] = False,
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="The answer to explain: a label, a word or a choice, or its number from 0."
-        ),
+        option("The answer to explain: a label, a word or a choice, or its number from 0.", metavar="NAME"),
     ] = None,
-    pair: Annotated[
-        bool, typer.Option("--pair", help="The model reads pairs, which its folder does not say.")
-    ] = False,
+    pair: Annotated[bool, option("The model reads pairs, which its folder does not say.", "--pair")] = False,
     device: Device = "auto",
 ) -> None:
     """Show what each word of a text attends to.
@@ -116,11 +95,8 @@ def attention(
     Example: bertcli attention runs/quickstart "The old house was dark." --output attention.html
     """
     from bertcli.folders.locate import resolve_model
-    from bertcli.inference.attention import attention_of, choose_head, read_one
+    from bertcli.inference import attention, inputs, outputs
     from bertcli.inference.attributions import attribute
-    from bertcli.inference.inputs import read_inputs
-    from bertcli.inference.outputs import check_output, opened
-    from bertcli.system.errors import UserError
     from bertcli.system.hardware import resolve_device
 
     if json_ and output is not None:
@@ -128,22 +104,22 @@ def attention(
     if target is not None and not attributions:
         raise UserError("--target is the answer that --attributions explains; give both")
     if output is not None:
-        check_output(output, [".html"], input_)
+        outputs.check_output(output, [".html"], input_)
     folder = resolve_model(model)
-    row = read_one(
+    row = attention.read_one(
         folder,
         texts or [],
-        lambda settings: read_inputs(texts or [], input_, settings, report=say),
+        lambda settings: inputs.read_inputs(texts or [], input_, settings, report=say),
         is_pair=pair,
         explained=attributions,
         target=target,
         device=resolve_device(device),
     )
-    found = attention_of(row.body, row.tokenizer, row.read)
+    found = attention.attention_of(row.body, row.tokenizer, row.read)
     scored = attribute(*row.task) if attributions and row.task is not None else None
     if layers is not None:
         found = found.of_layers(_numbers(layers))
-    chosen = choose_head(found, layer, head)
+    chosen = attention.choose_head(found, layer, head)
     if json_:
         scores = {} if scored is None else {"attributions": scored.as_json()}
         print(json.dumps({"texts": row.texts, **found.as_json(), **scores}, ensure_ascii=False))
@@ -160,7 +136,7 @@ def attention(
     if len(fitted.layers) < len(found.layers):
         numbers = ",".join(map(str, fitted.layers))
         say(f"not all layers fit in a page of 1 MB; it has {numbers} (--layers names others)")
-    with opened(output) as file:
+    with outputs.opened(output) as file:
         file.write(
             attention_page(str(model), row.texts, fitted, head=chosen, reason=reason, attributions=scored)
         )
@@ -168,7 +144,6 @@ def attention(
 
 
 def _numbers(layers: str) -> list[int]:
-    from bertcli.system.errors import UserError
 
     names = [name.strip() for name in layers.split(",")]
     numbers = {int(name) for name in names if name.isdecimal()}

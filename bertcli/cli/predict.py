@@ -3,61 +3,42 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from bertcli.cli.options import (
-    BatchSize,
-    Columns,
-    Device,
-    IgnoreExtraFields,
-    Input,
-    JsonLines,
-    Model,
-    PrecisionName,
-    Quoting,
-    Separator,
-)
+from bertcli.cli import options
+from bertcli.cli.options import argument, option
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 
 def predict(
-    model: Model,
+    model: options.Model,
     texts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts, or one row of a task whose rows have several."),
+        list[str] | None, argument("Texts, or one row of a task whose rows have several.", "TEXT")
     ] = None,
-    input_: Input = None,
+    input_: options.Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A .jsonl, .csv or .tsv file, written at the end; default: standard output."
-        ),
+        option("A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"),
     ] = None,
-    tsv: Annotated[bool, typer.Option("--tsv", help="Print a table with tabs.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print a table with commas.")] = False,
-    json_: JsonLines = False,
+    tsv: Annotated[bool, option("Print a table with tabs.", "--tsv")] = False,
+    csv: Annotated[bool, option("Print a table with commas.", "--csv")] = False,
+    json_: options.JsonLines = False,
     text: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column of the text, name or number (task.text); twice: pairs."),
+        option("Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"),
     ] = None,
-    pair: Annotated[
-        bool, typer.Option("--pair", help="The model reads pairs, which its folder does not say.")
-    ] = False,
-    columns: Columns = None,
+    pair: Annotated[bool, option("The model reads pairs, which its folder does not say.", "--pair")] = False,
+    columns: options.Columns = None,
     format_: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            help="Format: tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format).",
-        ),
+        option("Format: tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format).", "--format"),
     ] = None,
-    separator: Separator = None,
-    quoting: Quoting = None,
-    ignore_extra_fields: IgnoreExtraFields = None,
-    encoding: Annotated[str | None, typer.Option(help="Encoding of the file (task.encoding).")] = None,
-    batch_size: BatchSize = None,
-    device: Device = "auto",
-    precision: PrecisionName = "fp32",
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    ignore_extra_fields: options.IgnoreExtraFields = None,
+    encoding: Annotated[str | None, option("Encoding of the file (task.encoding).")] = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    precision: options.PrecisionName = "fp32",
 ) -> None:
     """Run a fine-tuned model on texts.
 
@@ -76,30 +57,17 @@ def predict(
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
     from bertcli.folders.lengths import LongRows
-    from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference import inputs, outputs, predict
     from bertcli.inference.opened import Compute, open_task
-    from bertcli.inference.outputs import (
-        SEPARATORS,
-        AnswerTable,
-        CutRows,
-        check_output,
-        json_line,
-        lines_to,
-        opened,
-        readable,
-        row_json,
-    )
-    from bertcli.inference.predict import predict_stream
-    from bertcli.system.errors import UserError
 
     asked = [suffix for suffix, is_asked in ((".tsv", tsv), (".csv", csv), (".jsonl", json_)) if is_asked]
     if len(asked) > 1:
         raise UserError("give one of --tsv, --csv and --json")
     if output is not None:
-        check_output(output, asked or [".jsonl", *SEPARATORS], input_)
+        outputs.check_output(output, asked or [".jsonl", *outputs.SEPARATORS], input_)
     loaded = open_task(model, Compute(device, precision))
     long_rows = LongRows(loaded.folder)
-    settings = adapt_settings(
+    settings = inputs.adapt_settings(
         loaded.settings,
         text,
         pair,
@@ -111,18 +79,22 @@ def predict(
         encoding=encoding,
     )
     runner = loaded.runner(settings, long_rows, batch_size)
-    examples = read_inputs(texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto"))
+    examples = inputs.read_inputs(
+        texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto")
+    )
     suffix = output.suffix if output is not None else next(iter(asked), None)
     is_for_people = bool(texts) and texts != ["-"] and suffix is None
-    cut = CutRows()
-    with opened(output) as file:
-        table = AnswerTable(file, SEPARATORS[suffix]) if suffix in SEPARATORS else None
-        write_line = lines_to(file, readable if is_for_people else json_line)
-        for answer in cut.watch(predict_stream(runner, loaded.tokenizer, examples)):
+    cut = outputs.CutRows()
+    with outputs.opened(output) as file:
+        table = (
+            outputs.AnswerTable(file, outputs.SEPARATORS[suffix]) if suffix in outputs.SEPARATORS else None
+        )
+        write_line = outputs.lines_to(file, outputs.readable if is_for_people else outputs.json_line)
+        for answer in cut.watch(predict.predict_stream(runner, loaded.tokenizer, examples)):
             if table is None:
                 write_line(answer)
             else:
-                table.write(answer.example.where, row_json(answer))
+                table.write(answer.example.where, outputs.row_json(answer))
     if table is not None:
         table.tell()
     cut.tell()

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertcli.cli.options import Config, Json, Set
+from bertcli.cli.options import Config, Json, Set, argument, option
 from bertcli.config.section import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
+    from bertcli.config.run import PretrainRecipe
     from bertcli.corpus.token_store import OpenStore
 
 
@@ -24,11 +26,10 @@ def prepare(
     config: Config,
     set_: Set = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a store that does not match the config.")
+        bool, option("Replace a store that does not match the config.", "--overwrite")
     ] = False,
     verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Compare all of the store with its hashes, however large it is."),
+        bool, option("Compare all of the store with its hashes, however large it is.", "--verify")
     ] = False,
     json_: Json = False,
 ) -> None:
@@ -39,33 +40,31 @@ def prepare(
 
     Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
     """
-    from bertcli.config.load import load_config
-    from bertcli.config.schema import PretrainConfig
-    from bertcli.corpus.begin import partial_of, place_of
-    from bertcli.corpus.build import prepare_store
-    from bertcli.corpus.finish import check_known, misfits
-    from bertcli.training import ranks
+    from bertcli.config import load, schema
+    from bertcli.corpus import begin, build, finish
+    from bertcli.training import ranks, recipe, run_folder
     from bertcli.training.identity import pretraining_inputs
-    from bertcli.training.recipe import decide_recipe
-    from bertcli.training.run_folder import check_spared
+
+    def check() -> PretrainRecipe:
+        checked = recipe.decide_recipe(load.load_config(schema.PretrainConfig, config, set_), say, overwrite)
+        if overwrite:
+            removed = [begin.place_of(checked), begin.partial_of(checked)]
+            inputs, advice = pretraining_inputs(checked), "name another folder in corpus.store"
+            run_folder.check_spared(removed, inputs, advice)
+        return checked
 
     with ranks.joined():
-        checked = ranks.on_first(
-            lambda: decide_recipe(load_config(PretrainConfig, config, set_), say, overwrite)
-        )
-        if overwrite:
-            removed, advice = [place_of(checked), partial_of(checked)], "name another folder in corpus.store"
-            ranks.on_first(lambda: check_spared(removed, pretraining_inputs(checked), advice))
+        checked = ranks.on_first(check)
         start = time.monotonic()
-        store = prepare_store(
+        store = build.prepare_store(
             checked,
             say,
             overwrite,
             team=ranks,
             verify=verify,
-            check=lambda manifest: check_known(checked, manifest.unk_rate),
+            check=lambda manifest: finish.check_known(checked, manifest.unk_rate),
         )
-        for line in misfits(checked, store.manifest):
+        for line in finish.misfits(checked, store.manifest):
             say(f"warning: {line}")
         summary = summarize(store, time.monotonic() - start)
         print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
@@ -126,41 +125,31 @@ tokenizer = typer.Typer(
 
 @tokenizer.command()
 def train(
-    files: Annotated[list[str], typer.Argument(help="Files, folders, globs, or a bundled sample: classics.")],
-    output: Annotated[
-        Path, typer.Option("--output", help="The folder to write; it must not hold a tokenizer.")
-    ],
+    files: Annotated[list[str], argument("Files, folders, globs, or a bundled sample: classics.")],
+    output: Annotated[Path, option("The folder to write; it must not hold a tokenizer.", "--output")],
     vocab_size: Annotated[
-        int,
-        typer.Option(
-            "--vocab-size", min=6, max=MOST_TOKENS, help="Number of entries, special tokens included."
-        ),
+        int, option("Number of entries, special tokens included.", min=6, max=MOST_TOKENS)
     ] = 30522,
-    family: Annotated[
-        FamilyName, typer.Option(help="Family whose special tokens are used (model.family).")
-    ] = "bert",
+    family: Annotated[FamilyName, option("Family whose special tokens are used (model.family).")] = "bert",
     kind: Annotated[
-        TokenizerKind | None,
-        typer.Option(help="Kind of the tokenizer (tokenizer.kind); default: the family's."),
+        TokenizerKind | None, option("Kind of the tokenizer (tokenizer.kind); default: the family's.")
     ] = None,
     cased: Annotated[
-        bool | None, typer.Option("--cased/--uncased", help="Keep upper case; default: the family's choice.")
+        bool | None, option("Keep upper case; default: the family's choice.", "--cased/--uncased")
     ] = None,
     strip_accents: Annotated[
-        bool,
-        typer.Option("--strip-accents", help="Remove accents (é: e), as BERT-uncased does."),
+        bool, option("Remove accents (é: e), as BERT-uncased does.", "--strip-accents")
     ] = False,
     format_: Annotated[
         Literal["text", "sentences", "jsonl", "parquet"],
-        typer.Option("--format", help="Format of the files (corpus.format)."),
+        option("Format of the files (corpus.format).", "--format"),
     ] = "text",
-    text_key: Annotated[str, typer.Option("--text-key", help="The key or column of the text.")] = "text",
-    encoding: Annotated[str, typer.Option("--encoding", help="Encoding of the files.")] = "utf-8",
+    text_key: Annotated[str, option("The key or column of the text.")] = "text",
+    encoding: Annotated[str, option("Encoding of the files.")] = "utf-8",
     language: Annotated[
         str,
-        typer.Option(
-            metavar="CODE",
-            help="Language (corpus.language); tr, az and lt have their own rules for lower case.",
+        option(
+            "Language (corpus.language); tr, az and lt have their own rules for lower case.", metavar="CODE"
         ),
     ] = "en",
 ) -> None:
@@ -171,14 +160,10 @@ def train(
 
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
-    from bertcli.config.load import check_config
-    from bertcli.config.run import TokenizerRecipe
-    from bertcli.config.schema import CorpusConfig
-    from bertcli.corpus.chunks import encoding_notes
-    from bertcli.corpus.matching import train_on_corpus
+    from bertcli.config import load, run, schema
+    from bertcli.corpus import chunks, matching
     from bertcli.corpus.sources import find_sources
     from bertcli.families.registry import NEW
-    from bertcli.system.errors import UserError
 
     if output.exists() and not output.is_dir():
         raise UserError(f"--output {output}: is a file; name a folder")
@@ -192,17 +177,19 @@ def train(
         "encoding": encoding,
         "language": language,
     }
-    corpus = check_config(CorpusConfig, value, "the options")
+    corpus = load.check_config(schema.CorpusConfig, value, "the options")
     sources, fresh = find_sources(files), NEW[family]
-    for note in encoding_notes(sources, corpus):
+    for note in chunks.encoding_notes(sources, corpus):
         say(note)
-    options = TokenizerRecipe(
+    options = run.TokenizerRecipe(
         vocab_size=vocab_size,
         kind=kind or fresh.tokenizer,
         lowercase=fresh.lowercase if cased is None else not cased,
         strip_accents=strip_accents,
     )
-    tokenizer = train_on_corpus(sources, corpus, options, report=say, model_type=fresh.family.model_type)
+    tokenizer = matching.train_on_corpus(
+        sources, corpus, options, report=say, model_type=fresh.family.model_type
+    )
     try:
         tokenizer.save(output)
     except OSError as error:
@@ -214,20 +201,17 @@ def train(
 def encode(
     tokenizer: Annotated[
         Path,
-        typer.Option(
-            "--tokenizer",
-            help="A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.",
+        option(
+            "A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.", "--tokenizer"
         ),
     ],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts; default: lines of standard input.")
+        list[str] | None, argument("Texts; default: lines of standard input.", "[TEXT]...")
     ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", help="A file with a text a line.")] = None,
-    cased: Annotated[
-        bool, typer.Option("--cased", help="Keep upper case and accents, for a bare vocab.txt.")
-    ] = False,
+    input_: Annotated[Path | None, option("A file with a text a line.", "--input")] = None,
+    cased: Annotated[bool, option("Keep upper case and accents, for a bare vocab.txt.", "--cased")] = False,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a text: text, ids, tokens, readable.")
+        bool, option("Print one JSON object a text: text, ids, tokens, readable.", "--json")
     ] = False,
 ) -> None:
     """Show the tokens and ids of texts, with the special tokens that a model reads.
@@ -236,7 +220,6 @@ def encode(
 
     Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
     """
-    from bertcli.system.errors import UserError
     from bertcli.tokenizer.tokenizer import Tokenizer
 
     if texts and input_ is not None:

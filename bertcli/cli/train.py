@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertcli.cli import options
 from bertcli.cli.options import AnyConfig, Config, FinetuningConfig, Json, Overwrite, Resume, Set
 from bertcli.config.section import MOST
 
@@ -24,11 +25,10 @@ def pretrain(config: Config, set_: Set = None, resume: Resume = False, overwrite
 
     On several devices: torchrun --nproc-per-node 2 -m bertcli pretrain CONFIG
     """
-    from bertcli.training import ranks
-    from bertcli.training.train import run_pretraining
+    from bertcli.training import ranks, train
 
     with ranks.joined():
-        print(run_pretraining(config, set_ or [], resume, overwrite=overwrite)["model"])
+        print(train.run_pretraining(config, set_ or [], resume, overwrite=overwrite)["model"])
 
 
 def finetune(
@@ -44,26 +44,21 @@ def finetune(
 
     To continue a run, its folder is enough: bertcli finetune runs/spam --resume
     """
-    from bertcli.training import ranks
-    from bertcli.training.train import run_finetuning
+    from bertcli.training import ranks, train
 
     with ranks.joined():
-        done = run_finetuning(config, set_ or [], resume, overwrite=overwrite)
+        done = train.run_finetuning(config, set_ or [], resume, overwrite=overwrite)
         print(json.dumps(done) if json_ else done["model"])
 
 
 def verify_resume(
     config: AnyConfig,
     set_: Set = None,
-    steps: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Number of steps of each run, at most the config's own.")
-    ] = 40,
-    kills: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Number of times that the second run is killed.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(min=0, max=MOST, help="Seed of the random moments of the kills.")] = 0,
+    steps: Annotated[int, options.count("Number of steps of each run, at most the config's own.")] = 40,
+    kills: Annotated[int, options.count("Number of times that the second run is killed.")] = 5,
+    seed: Annotated[int, options.option("Seed of the random moments of the kills.", min=0, max=MOST)] = 0,
     folder: Annotated[
-        Path | None, typer.Option(help="Folder for the files of the runs; default: a temporary folder.")
+        Path | None, options.option("Folder for the files of the runs; default: a temporary folder.")
     ] = None,
     json_: Json = False,
 ) -> None:

@@ -4,78 +4,57 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-from bertcli.cli.options import (
-    BatchSize,
-    Columns,
-    Device,
-    IgnoreExtraFields,
-    Input,
-    JsonLines,
-    Model,
-    PrecisionName,
-    Quoting,
-    Separator,
-)
-from bertcli.config.section import MOST, MOST_TOKENS
+from bertcli.cli import options
+from bertcli.cli.options import argument, count, option
+from bertcli.config.section import MOST_TOKENS
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
-TextColumn = Annotated[
-    str, typer.Option(metavar="COLUMN", help="The file's column of text, by name or number.")
-]
+TextColumn = Annotated[str, option("The file's column of text, by name or number.", metavar="COLUMN")]
 TextFormat = Annotated[
     str,
-    typer.Option(
-        "--format",
-        help="Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
+    option(
+        "Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.", "--format"
     ),
 ]
-Encoding = Annotated[str, typer.Option(help="Encoding of the file.")]
+Encoding = Annotated[str, option("Encoding of the file.")]
 
 
 def embed(
-    model: Model,
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Texts; each one gets a vector.")
-    ] = None,
-    input_: Input = None,
+    model: options.Model,
+    texts: Annotated[list[str] | None, argument("Texts; each one gets a vector.", "TEXT")] = None,
+    input_: options.Input = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A .npy (float32), .jsonl or .parquet file; default: standard output."
-        ),
+        option("A .npy (float32), .jsonl or .parquet file; default: standard output.", metavar="FILE"),
     ] = None,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print JSON lines on standard output, as without --output.")
+        bool, option("Print JSON lines on standard output, as without --output.", "--json")
     ] = False,
     pooling: Annotated[
         Literal["mean", "cls", "max"] | None,
-        typer.Option(help="How tokens become a vector. Default: the folder's own, else mean."),
+        option("How tokens become a vector. Default: the folder's own, else mean."),
     ] = None,
     normalize: Annotated[
         bool | None,
-        typer.Option(
-            "--normalize/--no-normalize",
-            help="Scale vectors to length 1. Default: the folder's own, else not.",
+        option(
+            "Scale vectors to length 1. Default: the folder's own, else not.", "--normalize/--no-normalize"
         ),
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            min=3, max=MOST_TOKENS, help="Most tokens of a text that are read. Default: the folder's own."
-        ),
+        option("Most tokens of a text that are read. Default: the folder's own.", min=3, max=MOST_TOKENS),
     ] = None,
     text: TextColumn = "text",
-    columns: Columns = None,
+    columns: options.Columns = None,
     format_: TextFormat = "auto",
-    separator: Separator = None,
-    quoting: Quoting = None,
-    ignore_extra_fields: IgnoreExtraFields = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    ignore_extra_fields: options.IgnoreExtraFields = None,
     encoding: Encoding = "utf-8",
-    batch_size: BatchSize = None,
-    device: Device = "auto",
-    precision: PrecisionName = "fp32",
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    precision: options.PrecisionName = "fp32",
 ) -> None:
     """Turn each text into a vector.
 
@@ -87,18 +66,16 @@ def embed(
     Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
     """
     from bertcli.folders.lengths import LongRows, check_length
-    from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference import inputs, outputs
     from bertcli.inference.opened import Compute, open_encoder
-    from bertcli.inference.outputs import CutRows, check_output, opened, writing
     from bertcli.inference.vectors import SUFFIXES, vector_line, write_vectors
-    from bertcli.system.errors import UserError
     from bertcli.tasks.files import settings_of_texts
 
     if json_ and output is not None:
         raise UserError("--json writes to standard output; leave it out, or give --output FILE.jsonl alone")
     if output is not None:
-        check_output(output, SUFFIXES, input_)
-    settings = adapt_settings(
+        outputs.check_output(output, SUFFIXES, input_)
+    settings = inputs.adapt_settings(
         settings_of_texts(),
         [text],
         columns=columns,
@@ -115,47 +92,44 @@ def embed(
     embedder = encoder.embedder(
         long_rows, pooling, normalize=normalize, max_length=max_length, batch_size=batch_size
     )
-    examples = read_inputs(texts or [], input_, settings, report=say, is_table=format_ != "auto")
-    cut = CutRows()
+    examples = inputs.read_inputs(texts or [], input_, settings, report=say, is_table=format_ != "auto")
+    cut = outputs.CutRows()
     vectors = cut.watch(embedder.embed(examples))
     if output is None:
-        with opened(None) as file:
+        with outputs.opened(None) as file:
             file.writelines(vector_line(embedded) for embedded in vectors)
     else:
-        with writing(output):
+        with outputs.writing(output):
             write_vectors(output, vectors, encoder.model.architecture.hidden)
     cut.tell()
     long_rows.tell()
 
 
 def similarity(
-    model: Model,
+    model: options.Model,
     queries: Annotated[
         list[str],
-        typer.Argument(
-            metavar="QUERY",
-            help="Texts, or - for a pipe; without --input, one text and those to compare with it.",
+        argument(
+            "Texts, or - for a pipe; without --input, one text and those to compare with it.", metavar="QUERY"
         ),
     ],
-    input_: Input = None,
+    input_: options.Input = None,
     vectors: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The vectors of --input: a .npy file that bertcli embed made from it."
-        ),
+        option("The vectors of --input: a .npy file that bertcli embed made from it.", metavar="FILE"),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of texts for each query.")] = 10,
-    json_: JsonLines = False,
+    top: Annotated[int, count("Number of texts for each query.")] = 10,
+    json_: options.JsonLines = False,
     text: TextColumn = "text",
-    columns: Columns = None,
+    columns: options.Columns = None,
     format_: TextFormat = "auto",
-    separator: Separator = None,
-    quoting: Quoting = None,
-    ignore_extra_fields: IgnoreExtraFields = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    ignore_extra_fields: options.IgnoreExtraFields = None,
     encoding: Encoding = "utf-8",
-    batch_size: BatchSize = None,
-    device: Device = "auto",
-    precision: PrecisionName = "fp32",
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    precision: options.PrecisionName = "fp32",
 ) -> None:
     """Find the texts that are most similar to a query.
 
@@ -167,16 +141,14 @@ def similarity(
     Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
     """
     from bertcli.folders.lengths import LongRows
-    from bertcli.inference.inputs import adapt_settings, read_inputs
+    from bertcli.inference import inputs, outputs
     from bertcli.inference.opened import Compute, open_encoder
-    from bertcli.inference.outputs import CutRows, beside
     from bertcli.inference.vectors import VectorFile, nearest
-    from bertcli.system.errors import UserError
     from bertcli.tasks.files import settings_of_texts
 
     if input_ is None and (vectors is not None or len(queries) < 2):
         raise UserError("give the texts to compare with: --input FILE, or further texts after the first one")
-    settings = adapt_settings(
+    settings = inputs.adapt_settings(
         settings_of_texts(),
         [text],
         columns=columns,
@@ -187,12 +159,12 @@ def similarity(
         encoding=encoding,
     )
     encoder = open_encoder(model, Compute(device, precision))
-    long_rows, cut = LongRows(encoder.folder), CutRows()
+    long_rows, cut = LongRows(encoder.folder), outputs.CutRows()
     embedder = encoder.embedder(long_rows, batch_size=batch_size)
     given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
-    asked = list(read_inputs(given, None, settings, report=say))
+    asked = list(inputs.read_inputs(given, None, settings, report=say))
     queries_QD = embedder.matrix(asked, cut.watch)
-    examples = read_inputs(others, input_, settings, report=say, is_table=format_ != "auto")
+    examples = inputs.read_inputs(others, input_, settings, report=say, is_table=format_ != "auto")
     file = None if vectors is None else VectorFile(vectors, encoder.model.architecture.hidden)
     found = nearest(
         queries_QD,
@@ -216,6 +188,6 @@ def similarity(
                 "similarity": near.similarity,
                 "where": near.example.where,
             }
-            print(json.dumps(beside(near.example.columns, answer), ensure_ascii=False))
+            print(json.dumps(outputs.beside(near.example.columns, answer), ensure_ascii=False))
     cut.tell()
     long_rows.tell()
