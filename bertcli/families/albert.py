@@ -3,16 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bertcli.families.family import (
-    BERT_RATES,
-    BERT_SIZES,
-    ENCODER_ALONE,
-    Family,
-    Fresh,
-    Head,
-    class_names,
-    task_heads,
-)
+from bertcli.families.bert import BERT, ENCODER_ALONE
+from bertcli.families.family import Family, Fresh, Head, bert_layers, class_names, task_heads
 from bertcli.objectives.registry import MLM, MLM_SOP
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
@@ -28,13 +20,9 @@ def _groups(config: Mapping[str, Any]) -> dict[str, Any]:
 ALBERT = Family(
     model_type="albert",
     name="ALBERT",
-    sizes={
-        **BERT_SIZES,
-        "embedding": ("embedding_size", 128),
-        "layer_groups": ("num_hidden_groups", 1),
-    },
+    sizes={**BERT.sizes, "embedding": ("embedding_size", 128), "layer_groups": ("num_hidden_groups", 1)},
     rates={
-        **BERT_RATES,
+        **BERT.rates,
         "dropout": ("hidden_dropout_prob", 0.0),
         "attention_dropout": ("attention_probs_dropout_prob", 0.0),
         "classifier_dropout": ("classifier_dropout_prob", 0.1),
@@ -46,18 +34,11 @@ ALBERT = Family(
             {"gelu_new": "gelu_tanh", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"},
         ),
     },
-    fixed={
-        "position_embedding_type": ("absolute", None),
-        "inner_group_num": (1,),
-        **ENCODER_ALONE,
-    },
-    written={"inner_group_num": 1, "tie_word_embeddings": True},
+    fixed={"position_embedding_type": ("absolute", None), "inner_group_num": (1,), **ENCODER_ALONE},
+    written={"inner_group_num": 1},
     row_keys=(("bos_token_id",), ("eos_token_id",)),
     tensors={
-        "body.embeddings.word": "albert.embeddings.word_embeddings",
-        "body.embeddings.position": "albert.embeddings.position_embeddings",
-        "body.embeddings.segment": "albert.embeddings.token_type_embeddings",
-        "body.embeddings.norm": "albert.embeddings.LayerNorm",
+        **bert_layers("albert."),
         "body.embeddings.widen": "albert.encoder.embedding_hidden_mapping_in",
         "body.encoder.layers.{}.attention.query": f"{_LAYER}attention.query",
         "body.encoder.layers.{}.attention.key": f"{_LAYER}attention.key",
@@ -77,11 +58,7 @@ ALBERT = Family(
     prefix="albert.",
     tied_decoder="predictions.decoder.weight",
     old_spellings=((r"^predictions\.decoder\.bias$", "predictions.bias"),),
-    heads=task_heads(
-        sequences=Head("classifier", dense="albert.pooler"),
-        tokens=Head("classifier"),
-        spans=Head("qa_outputs", dropout=None),
-    ),
+    heads=task_heads(Head("classifier", dense="albert.pooler")),
     classes=class_names("Albert", pretraining=True),
 )
 NEW_ALBERT = Fresh(ALBERT, tokenizer="unigram", lowercase=True)

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from bertcli.families.bert import BERT, ENCODER_ALONE, SIZES
 from bertcli.families.family import (
-    BERT_RATES,
-    BERT_SIZES,
-    ENCODER_ALONE,
     Family,
     Fresh,
     Fused,
@@ -20,7 +18,7 @@ from bertcli.families.family import (
     class_names,
     task_heads,
 )
-from bertcli.families.relative import Convolution, Relative
+from bertcli.model.architecture import Convolution, Relative
 from bertcli.objectives.registry import MLM, RTD
 
 _ATTENTION = "body.encoder.layers.{}.attention."
@@ -118,9 +116,9 @@ def _integer(config: Mapping[str, Any], key: str, default: int | None = None) ->
 DEBERTA_V2 = Family(
     model_type="deberta-v2",
     name="DeBERTa-v2",
-    sizes={ours: key for ours, key in BERT_SIZES.items() if ours != "num_segments"},
+    sizes=SIZES,
     rates={
-        **BERT_RATES,
+        **BERT.rates,
         "classifier_dropout": ("cls_dropout", None),
         "pooler_dropout": ("pooler_dropout", 0.0),
         "layer_norm_eps": ("layer_norm_eps", 1e-7),
@@ -133,7 +131,6 @@ DEBERTA_V2 = Family(
         "pooler_hidden_act": "gelu",
         "relative_attention": True,
         "legacy": False,  # the head of the released files, which transformers' default does not read
-        "tie_word_embeddings": True,
     },
     tensors={
         **bert_layers("deberta."),
@@ -165,7 +162,6 @@ DEBERTA_V2 = Family(
     heads=task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
-        spans=Head("qa_outputs", dropout=None),
     ),
     classes={**class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
 )

@@ -6,7 +6,6 @@ Attention's output has no dropout. The head of a task has ReLU.
 from bertcli.families.family import Family, Fresh, Head, class_names, task_heads
 
 _LAYER = "distilbert.transformer.layer.{}."
-_SEQUENCES = Head("classifier", dense="pre_classifier", activation="relu")
 
 DISTILBERT = Family(
     model_type="distilbert",
@@ -27,7 +26,7 @@ DISTILBERT = Family(
         "init_std": ("initializer_range", 0.02),
     },
     fixed={"activation": ("gelu",)},
-    written={"activation": "gelu", "tie_word_embeddings": True},
+    written={"activation": "gelu"},
     parts={"num_segments": 0, "attention_output_dropout": 0.0, "layer_norm_eps": 1e-12},
     tensors={
         "body.embeddings.word": "distilbert.embeddings.word_embeddings",
@@ -48,7 +47,7 @@ DISTILBERT = Family(
     prefix="distilbert.",
     tied_decoder="vocab_projector.weight",
     heads=task_heads(
-        sequences=_SEQUENCES,
+        sequences=Head("classifier", dense="pre_classifier", activation="relu"),
         tokens=Head("classifier", dropout="dropout"),
         spans=Head("qa_outputs", dropout="question_dropout"),
     ),

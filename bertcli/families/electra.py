@@ -4,48 +4,27 @@ A model is a generator, with the masked-language-model head, or a discriminator,
 Neither has a pooler: a task has a dense layer with GELU.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from bertcli.families.family import (
-    BERT_RATES,
-    BERT_SIZES,
-    ENCODER_ALONE,
-    Family,
-    Fresh,
-    Generator,
-    Head,
-    bert_layers,
-    class_names,
-    task_heads,
-)
+from bertcli.families.bert import BERT
+from bertcli.families.family import Family, Fresh, Generator, Head, bert_layers, class_names, task_heads
 from bertcli.objectives.registry import MLM, RTD
 
-
-def _width(config: Mapping[str, Any]) -> dict[str, int | None]:
-    width = config.get("embedding_size", 128)
-    if type(width) is not int or width < 1:
-        raise ValueError(f"embedding_size: {width!r} is not an integer above 0")
-    return {"embedding": None if width == config.get("hidden_size") else width}
-
+_WIDTH = ("embedding_size", 128)
 
 ELECTRA = Family(
     model_type="electra",
     name="ELECTRA",
-    sizes=BERT_SIZES,
-    rates={**BERT_RATES, "choice_dropout": ("summary_last_dropout", 0.1)},
-    derive=_width,
+    sizes={**BERT.sizes, "embedding": _WIDTH},
+    rates={**BERT.rates, "choice_dropout": ("summary_last_dropout", 0.1)},
+    derive=lambda config: {"embedding": None} if config.get(*_WIDTH) == config.get("hidden_size") else {},
     keys=lambda architecture: {"embedding_size": architecture.embedding or architecture.hidden},
     fixed={
-        "hidden_act": ("gelu",),
-        "position_embedding_type": ("absolute", None),
+        **BERT.fixed,
         "summary_type": ("first",),
         "summary_use_proj": (True,),
         "summary_activation": ("gelu",),
         "summary_first_dropout": (0, None),
-        **ENCODER_ALONE,
     },
-    written={"hidden_act": "gelu", "summary_activation": "gelu", "tie_word_embeddings": True},
+    written={**BERT.written, "summary_activation": "gelu"},
     tensors={
         **bert_layers("electra."),
         "body.embeddings.widen": "electra.embeddings_project",
@@ -60,13 +39,8 @@ ELECTRA = Family(
     tied_decoder="generator_lm_head.weight",
     heads=task_heads(
         sequences=Head(
-            "classifier.out_proj",
-            dense="classifier.dense",
-            activation="gelu",
-            dense_dropout="head_dropout",
+            "classifier.out_proj", dense="classifier.dense", activation="gelu", dense_dropout="head_dropout"
         ),
-        tokens=Head("classifier"),
-        spans=Head("qa_outputs", dropout=None),
         choices=Head(
             "classifier", dense="sequence_summary.summary", activation="gelu", dropout="choice_dropout"
         ),

@@ -22,29 +22,6 @@ PARTS = {
     "qa_outputs": "task head",
 }
 """Our modules that a folder may lack -> their names in messages."""
-ENCODER_ALONE = {
-    "is_decoder": (False, None),
-    "add_cross_attention": (False, None),
-    "is_encoder_decoder": (False, None),
-}
-"""Keys with the values of an encoder model; None: the key is treated as absent."""
-BERT_SIZES: dict[str, tuple[str, int | None]] = {
-    "vocab_size": ("vocab_size", None),
-    "hidden": ("hidden_size", None),
-    "layers": ("num_hidden_layers", None),
-    "heads": ("num_attention_heads", None),
-    "feed_forward": ("intermediate_size", None),
-    "max_positions": ("max_position_embeddings", None),
-    "num_segments": ("type_vocab_size", 2),  # this and the rates: Google's release
-}
-BERT_RATES: dict[str, tuple[str, float | None]] = {
-    "dropout": ("hidden_dropout_prob", 0.1),
-    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-    "classifier_dropout": ("classifier_dropout", None),
-    "layer_norm_eps": ("layer_norm_eps", 1e-12),
-    "init_std": ("initializer_range", 0.02),
-}
-"""The keys that BERT's descendants kept."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +82,7 @@ class Family:
             key.
         keys: an `Architecture` -> the keys that `derive` reads.
         fixed: key -> the allowed values; another value would be another model.
-        written: keys that are written, and only checked on reading.
+        written: keys that are written, and only checked on reading, besides `tie_word_embeddings`.
         objectives: those for which it has heads; a new model learns the last one.
         row_keys: keys that are written with the id of a row's first token, and those with its last.
         tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
@@ -174,7 +151,12 @@ class Family:
         return rf"^(?=({'|'.join(map(re.escape, sorted(inside)))})\.)"
 
 
-def task_heads(sequences: Head, tokens: Head, spans: Head, choices: Head | None = None) -> dict[str, Head]:
+def task_heads(
+    sequences: Head,
+    tokens: Head = Head("classifier"),
+    spans: Head = Head("qa_outputs", dropout=None),
+    choices: Head | None = None,
+) -> dict[str, Head]:
     """The heads by kind. `choices`: None: the same as `sequences`."""
     return {"sequences": sequences, "tokens": tokens, "spans": spans, "choices": choices or sequences}
 

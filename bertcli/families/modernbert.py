@@ -6,6 +6,7 @@ Older files name one layer in n that reads full rows; newer ones name the kind o
 from collections.abc import Mapping
 from typing import Any
 
+from bertcli.families.bert import SIZES
 from bertcli.families.family import Family, Fresh, Fused, Head, class_names, task_heads
 
 _LAYER = "model.layers.{}."
@@ -66,14 +67,7 @@ def _keys(architecture: Any) -> dict[str, Any]:
 MODERNBERT = Family(
     model_type="modernbert",
     name="ModernBERT",
-    sizes={
-        "vocab_size": ("vocab_size", None),
-        "hidden": ("hidden_size", None),
-        "layers": ("num_hidden_layers", None),
-        "heads": ("num_attention_heads", None),
-        "feed_forward": ("intermediate_size", None),
-        "max_positions": ("max_position_embeddings", 8192),
-    },
+    sizes={**SIZES, "max_positions": ("max_position_embeddings", 8192)},
     rates={
         "dropout": ("embedding_dropout", 0.0),
         "attention_dropout": ("attention_dropout", 0.0),
@@ -93,7 +87,7 @@ MODERNBERT = Family(
         "decoder_bias": (True,),
         "rope_scaling": (None,),
     },
-    written={"hidden_activation": "gelu", "classifier_activation": "gelu", "tie_word_embeddings": True},
+    written={"hidden_activation": "gelu", "classifier_activation": "gelu"},
     row_keys=(("bos_token_id", "cls_token_id"), ("eos_token_id", "sep_token_id")),
     tensors={
         "body.embeddings.word": "model.embeddings.tok_embeddings",

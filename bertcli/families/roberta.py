@@ -8,17 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bertcli.families.family import (
-    BERT_RATES,
-    BERT_SIZES,
-    ENCODER_ALONE,
-    Family,
-    Fresh,
-    Head,
-    bert_layers,
-    class_names,
-    task_heads,
-)
+from bertcli.families.bert import BERT
+from bertcli.families.family import Family, Fresh, Head, bert_layers, class_names, task_heads
 
 
 def _first_position(config: Mapping[str, Any]) -> dict[str, int]:
@@ -31,12 +22,12 @@ def _first_position(config: Mapping[str, Any]) -> dict[str, int]:
 ROBERTA = Family(
     model_type="roberta",
     name="RoBERTa",
-    sizes=BERT_SIZES,
-    rates=BERT_RATES,
+    sizes=BERT.sizes,
+    rates=BERT.rates,
     derive=_first_position,
     keys=lambda architecture: {"pad_token_id": architecture.position_offset - 1},
-    fixed={"hidden_act": ("gelu",), "position_embedding_type": ("absolute", None), **ENCODER_ALONE},
-    written={"hidden_act": "gelu", "tie_word_embeddings": True},
+    fixed=BERT.fixed,
+    written=BERT.written,
     row_keys=(("bos_token_id",), ("eos_token_id",)),
     tensors={
         **bert_layers("roberta."),
@@ -50,8 +41,6 @@ ROBERTA = Family(
     old_spellings=((r"^lm_head\.decoder\.bias$", "lm_head.bias"),),
     heads=task_heads(
         sequences=Head("classifier.out_proj", dense="classifier.dense", dense_dropout="head_dropout"),
-        tokens=Head("classifier"),
-        spans=Head("qa_outputs", dropout=None),
         choices=Head("classifier", dense="roberta.pooler.dense", dropout="dropout"),
     ),
     classes=class_names("Roberta"),

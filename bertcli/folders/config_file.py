@@ -99,6 +99,7 @@ def config_json(
         "pad_token_id": tokenizer.pad_id,
         **dict.fromkeys(first, tokenizer.frame.prefix[0]),
         **dict.fromkeys(last, tokenizer.frame.suffix[-1]),
+        "tie_word_embeddings": True,
         **family.written,
         **{key: getattr(architecture, ours) for ours, key in keys.items()},
         **chosen,

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertcli.families.relative import Relative
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Relative
 from bertcli.model.layer import Attention, Dropout
 from bertcli.model.seam import replaceable
 

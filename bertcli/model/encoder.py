@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from bertcli.families.relative import Convolution
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Convolution
 from bertcli.model.disentangled import DisentangledAttention, RelativeTable
 from bertcli.model.layer import ACTIVATIONS, Attention, Dropout, EncoderLayer, FeedForward, Rows, layer_norm
 from bertcli.model.rotary import PreNormLayer, RotaryAttention

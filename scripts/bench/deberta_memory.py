@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from transformers import DebertaV2Config
 from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Encoder
 
-from bertcli.families.relative import Relative
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Relative
 from bertcli.model.encoder import Encoder
 
 MEBIBYTE = 1 << 20

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from bertcli.families.relative import Convolution, Relative
 from bertcli.folders.config_file import config_json, read_architecture
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Convolution, Relative
 from bertcli.system.errors import UserError
 from tests.folders.folders import ODD, tiny_tokenizer
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertcli.families.relative import Convolution
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Convolution
 from bertcli.model.encoder import Body, ConvolutionLayer
 from bertcli.model.seam import plain_path
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertcli.families.relative import Relative
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Relative
 from bertcli.model.disentangled import (
     DisentangledAttention,
     RelativeTable,

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertcli.families.relative import Convolution, Relative
+from bertcli.model.architecture import Convolution, Relative
 from bertcli.model.pretraining import PretrainingModel
 
 

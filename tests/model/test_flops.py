@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bertcli.config.model import HEAD_SIZE, PRESETS
-from bertcli.families.relative import Relative
-from bertcli.model.architecture import Architecture, forward_flops, training_flops
+from bertcli.model.architecture import Architecture, Relative, forward_flops, training_flops
 
 
 def sizes(preset: str) -> Architecture:

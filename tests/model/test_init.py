@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from bertcli.families.relative import Convolution
 from bertcli.folders.config_file import new_architecture
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Convolution
 from bertcli.model.init import expected_first_mlm_loss, initialize, truncated_std
 from bertcli.model.pretraining import PretrainingModel
 from tests.decided import model_config

@@ -8,8 +8,7 @@ import pytest
 from bertcli.advice.bench.timing import synthetic_steps, take_steps, training_to_time
 from bertcli.batches.share import Share
 from bertcli.config.run import decided_loop
-from bertcli.families.relative import Relative
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Relative
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import NEXT_SENTENCE

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertcli.families.relative import Relative
 from bertcli.model import layer as layer_module
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, Relative
 from bertcli.model.encoder import Body
 from bertcli.model.fast.packing import round_up
 from bertcli.model.layer import Attention
