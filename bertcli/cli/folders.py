@@ -95,12 +95,12 @@ def export(
 
     Example: bertcli export runs/spam spam-onnx --int8
     """
-    from bertcli.folders import convert, onnx_folder, onnx_graph, onnx_source
+    from bertcli.folders import onnx_folder, onnx_graph, onnx_source, sealed
 
     if not int8 and (sample is not None or text):
         raise UserError("--sample and --text say what --int8 is compared on; give --int8 too")
     onnx_graph.check_packages()
-    convert.check_new(destination)
+    sealed.check_new(destination)
     source = onnx_source.read_source(model, encoder)
     rows = onnx_source.read_sample(sample, source.settings, text, folder=source.folder) if int8 else None
     done = onnx_folder.export_onnx(source, destination, rows)
@@ -160,13 +160,13 @@ def extend_vocab(
     """
     from bertcli.config import load, schema
     from bertcli.corpus import chunks, matching, sample
-    from bertcli.folders import convert, fill, locate
+    from bertcli.folders import fill, locate, sealed
     from bertcli.folders.extend import write_extended
     from bertcli.tokenizer.extend import extend
     from bertcli.tokenizer.tokenizer import Tokenizer
 
     run, folder = load.load_config(schema.PretrainConfig, config, set_), locate.resolve_model(model)
-    convert.check_new(out)  # before the corpus is read
+    sealed.check_new(out)  # before the corpus is read
     sources = chunks.find_corpus(run.corpus, matching.output_paths(run))
     for note in chunks.encoding_notes(sources, run.corpus):
         say(note)

@@ -1,6 +1,5 @@
 """The files of a model -> the model with all its heads; a folder or TensorFlow checkpoint -> a new folder."""
 
-import os
 import random
 import re
 import shutil
@@ -16,7 +15,7 @@ from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.model_files import Declaration, ModelFiles, read_model_files, write_model_files
-from bertcli.folders.sealed import write_folder
+from bertcli.folders.sealed import check_new, write_new
 from bertcli.folders.sentence_transformers import SENTENCE_FILES, read_pooling
 from bertcli.folders.task_folder import declare_task, task_model, task_type
 from bertcli.folders.tf_checkpoint import TfCheckpoint
@@ -24,7 +23,7 @@ from bertcli.folders.weights import name_from_tensorflow
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel
 from bertcli.system.errors import UserError
-from bertcli.system.files import disk_errors, has_file
+from bertcli.system.files import has_file
 from bertcli.system.formats import read_json
 from bertcli.tokenizer.files import read_vocabulary
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -41,8 +40,9 @@ class WithHeads:
 
 def without_heads(files: ModelFiles) -> WithHeads:
     """The encoder alone; raises `UserError` as `fill.build_from`."""
-    model, report = build_from(files, lambda: PooledModel(files.architecture, pooler=False))
-    return WithHeads(model, report, Declaration("encoder", trained_length=trained_length(files.where.parent)))
+    length = trained_length(files.where.parent)
+    built = build_from(files, lambda: PooledModel(files.architecture, pooler=False))
+    return WithHeads(*built, Declaration("encoder", trained_length=length))
 
 
 def with_heads(files: ModelFiles) -> WithHeads:
@@ -57,14 +57,15 @@ def with_heads(files: ModelFiles) -> WithHeads:
     pairs = pooler and files.holds("pair_head.dense.weight")
     if files.holds("mlm_head.bias"):
         sizes = replace(sizes, mask_decoder=files.holds_mask_decoder)
-        model, report = build_from(files, lambda: PretrainingModel(sizes, pairs))
+        built = build_from(files, lambda: PretrainingModel(sizes, pairs))
         kind = "pretraining" if pairs else "masked-lm"
-        return WithHeads(model, report, Declaration(kind, trained_length=length))
-    if files.holds("rtd_head.dense.weight") and "discriminator" in files.family.classes:
-        model, report = build_from(files, lambda: PooledModel(sizes, pooler=False, rtd_head=True))
-        return WithHeads(model, report, Declaration("discriminator", trained_length=length))
-    model, report = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
-    return WithHeads(model, report, Declaration("pairs" if pairs else "encoder", trained_length=length))
+    elif files.holds("rtd_head.dense.weight") and "discriminator" in files.family.classes:
+        built = build_from(files, lambda: PooledModel(sizes, pooler=False, rtd_head=True))
+        kind = "discriminator"
+    else:
+        built = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
+        kind = "pairs" if pairs else "encoder"
+    return WithHeads(*built, Declaration(kind, trained_length=length))
 
 
 _OPTIMIZER = re.compile(r".+/adam_[mv]|(.+/)?(global_step|beta[12]_power)")
@@ -174,21 +175,17 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     Raises:
         UserError: bad input; `destination` is not empty, cannot be written, or has other outputs.
     """
-    check_new(destination)
+    check_new(destination)  # before much is read
     files, optimizer = _read(source, cased)
     ours = with_heads(files)
-    differences = []
 
-    def fill(partial: Path) -> None:
+    def fill(partial: Path) -> float:
         write_model_files(partial, ours.model, files.tokenizer, declared=ours.declared)
         carry_files(files.where.parent, partial)
-        differences.append(_compare(ours, files.tokenizer, read_model_files(partial)))
+        return _compare(ours, files.tokenizer, read_model_files(partial))
 
-    with disk_errors(
-        f"{destination}: could not be written", "and try again", "name a folder that can be written"
-    ):
-        write_folder(destination.absolute(), fill, sealed=False)
-    return Converted(ours.report, optimizer, lowercase=files.tokenizer.lowercase, difference=differences[0])
+    difference = write_new(destination, fill)
+    return Converted(ours.report, optimizer, lowercase=files.tokenizer.lowercase, difference=difference)
 
 
 def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]]:
@@ -203,12 +200,6 @@ def _read(source: Path, cased: bool | None) -> tuple[ModelFiles, tuple[str, ...]
     folder = resolve_model(source)
     read_pooling(folder)  # refuses a folder whose sentence vectors bertcli could not compute
     return read_model_files(folder), ()
-
-
-def check_new(destination: Path) -> None:
-    """Raise `UserError` unless `destination` is an empty folder, or does not exist yet."""
-    if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
-        raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
 
 
 def carry_files(source: Path, destination: Path) -> None:

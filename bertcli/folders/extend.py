@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
-from bertcli.folders.convert import check_new, with_heads
+from bertcli.folders.convert import with_heads
 from bertcli.folders.locate import GENERATOR
 from bertcli.folders.model_files import read_model_files, write_model_files
 from bertcli.folders.model_folder import DIFFERENCES
-from bertcli.folders.sealed import write_folder
+from bertcli.folders.sealed import write_new
 from bertcli.folders.weights import read_weights, write_safetensors
-from bertcli.system.files import disk_errors, has_file
+from bertcli.system.files import has_file
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -33,11 +33,9 @@ def write_extended(
     Raises:
         UserError: `source` cannot be read; `destination` holds something, or cannot be written.
     """
-    check_new(destination)
-    dropped = list[str]()
 
-    def fill(partial: Path) -> None:
-        dropped.extend(_write(source, partial, tokenizer, replaced=replaced))
+    def fill(partial: Path) -> list[str]:
+        dropped = _write(source, partial, tokenizer, replaced=replaced)
         if (source / GENERATOR).is_dir():
             _write(source / GENERATOR, partial / GENERATOR, tokenizer, replaced=replaced)
         if has_file(source / DIFFERENCES):
@@ -45,10 +43,9 @@ def write_extended(
             words = "body.embeddings.word.difference"
             grown = _grown(differences[words], tokenizer.vocab_size, replaced)
             write_safetensors(partial / DIFFERENCES, differences | {words: grown})
+        return dropped
 
-    with disk_errors(f"{destination}: could not be written", "and try again", "name another folder"):
-        write_folder(destination.absolute(), fill, sealed=False)
-    return dropped
+    return write_new(destination, fill)
 
 
 def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list[list[int]]) -> list[str]:

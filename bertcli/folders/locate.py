@@ -58,9 +58,7 @@ def download(name: str) -> Path:
                 folder = Path(snapshot_download(name, allow_patterns=[*_SMALL_FILES, *_PICKLES]))
     except MemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # any of huggingface_hub and its HTTP library: a proxy, a redirect, a bad address
+    except Exception as error:  # any of huggingface_hub and its HTTP library: a proxy, a bad address
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
             f"{name}: no such local folder, and not available from the Hugging Face hub: {reason}.{_proxy()} "
@@ -98,12 +96,7 @@ def _limited_waiting() -> Iterator[None]:
         session.event_hooks = hooks
 
 
-WEIGHT_FILES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
+WEIGHT_FILES = (*_SAFETENSORS[:2], *_PICKLES[:2])
 """Weight files in the order of preference; an index lists the files of a model in several parts."""
 GENERATOR = "generator"
 """The subfolder of a discriminator's folder that holds the model which replaces words."""

@@ -7,17 +7,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertcli.folders.convert import carry_files, check_new
+from bertcli.folders.convert import carry_files
 from bertcli.folders.locate import ONNX_FILE, ONNX_FOLDER, QUANTIZED_FILE
 from bertcli.folders.model_files import write_description
 from bertcli.folders.onnx_comparison import Comparison, compare
 from bertcli.folders.onnx_graph import ExportedModel, write_int8, write_onnx
 from bertcli.folders.onnx_source import Source
-from bertcli.folders.sealed import write_folder
+from bertcli.folders.sealed import write_new
 from bertcli.inference.onnx_model import OnnxModel
 from bertcli.model.seam import plain_path
 from bertcli.system.errors import UserError
-from bertcli.system.files import disk_errors
 from bertcli.system.terminal import say
 from bertcli.tasks.examples import Example
 
@@ -61,8 +60,10 @@ def check_equal(model: ExportedModel, served: OnnxModel) -> float:
 def _inputs(model: ExportedModel) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """The ids, mask and segments of random rows."""
     longest = min(_LONGEST, model.architecture.usable_positions)
+    padded = max(2, longest // 2)
+    some = [max(1, padded - 3), max(1, padded // 3), 0]
     generator = torch.Generator().manual_seed(0)
-    for lengths, width in (([longest], longest), ([1, 1, 1, 1, 1], 1), _padded(longest)):
+    for lengths, width in (([longest], longest), ([1, 1, 1, 1, 1], 1), (some, padded)):
         sizes = (len(lengths), width)
         ids_BT = torch.randint(model.architecture.vocab_size, sizes, generator=generator)
         segments_BT = torch.randint(2, sizes, generator=generator)
@@ -72,11 +73,6 @@ def _inputs(model: ExportedModel) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
             yield tuple(torch.stack([each, each.flip(0)]) for each in rows)  # pyright: ignore[reportReturnType]
         else:
             yield rows
-
-
-def _padded(longest: int) -> tuple[list[int], int]:
-    width = max(2, longest // 2)
-    return [max(1, width - 3), max(1, width // 3), 0], width
 
 
 @dataclass(frozen=True)
@@ -98,15 +94,7 @@ def export_onnx(source: Source, destination: Path, sample: Sequence[Example] | N
     Raises:
         UserError: `destination` is not empty, or cannot be written; outputs differ (`check_equal`).
     """
-    check_new(destination)
-    done: list[Exported] = []
-    with disk_errors(
-        f"{destination}: could not be written", "and try again", "name a folder that can be written"
-    ):
-        write_folder(
-            destination.absolute(), lambda partial: done.append(_fill(source, partial, sample)), sealed=False
-        )
-    return done[0]
+    return write_new(destination, lambda partial: _fill(source, partial, sample))
 
 
 def _fill(source: Source, folder: Path, sample: Sequence[Example] | None) -> Exported:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bertcli.folders.mark import MARK, holds_mark, mark, new_marked_folder, sweep_killed
 from bertcli.system.errors import UserError
-from bertcli.system.files import file_hash, plain_text, sync
+from bertcli.system.files import disk_errors, file_hash, plain_text, sync
 
+Written = TypeVar("Written")
 MANIFEST = "manifest.json"
 _AT_ONCE = 2
 """Files that are hashed at once: a model's weights and its moments are nearly all of the bytes."""
@@ -103,12 +104,8 @@ def contents(folder: Path) -> Contents:
 
 def is_intact(folder: Path) -> bool:
     """True if `folder` is bertcli's, has its own name, and holds all that was written."""
-    try:
-        name, files = _read(folder)
-        own = set(contents(folder).own)
-    except _UNREADABLE:
-        return False
-    return name == folder.name and all(folder / listed in own for listed in files)
+    name, files = _listed(folder)
+    return name == folder.name and all(_is_as_listed(folder / listed, files[listed]) for listed in files)
 
 
 def is_renamed(folder: Path) -> bool:
@@ -170,7 +167,7 @@ def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
     text = plain_text(folder / MANIFEST)
     value = json.loads(text)
     name, files = value["name"], value["files"]
-    if text != _manifest(name, files):
+    if text != _manifest(name, files) or not isinstance(files, dict):
         raise _ChangedError(f"{MANIFEST} has changed")
     return name, files
 
@@ -182,12 +179,31 @@ def _manifest(name: Any, files: Any) -> str:
     return json.dumps(value, indent=1) + "\n"
 
 
-def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True) -> None:
+def check_new(destination: Path) -> None:
+    """Raise `UserError` unless `destination` is an empty folder, or does not exist yet."""
+    if os.path.lexists(destination) and (not destination.is_dir() or any(destination.iterdir())):
+        raise UserError(f"{destination}: exists already; name a new folder, or an empty one")
+
+
+def write_new(destination: Path, fill: Callable[[Path], Written]) -> Written:
+    """Let `fill` write `destination`, a new or an empty folder, which appears only once it is complete.
+
+    It has no manifest: it is the user's. Returns what `fill` does. Raises `UserError` if `destination` holds
+    something, or cannot be written.
+    """
+    check_new(destination)
+    with disk_errors(
+        f"{destination}: could not be written", "and try again", "name a folder that can be written"
+    ):
+        return write_folder(destination.absolute(), fill, sealed=False)
+
+
+def write_folder(folder: Path, fill: Callable[[Path], Written], sealed: bool = True) -> Written:
     """Let `fill` write into a folder beside `folder`; sync and seal it, and only then rename it to `folder`.
 
     The files of bertcli in an older folder of that name are replaced, other files there stay. Leftovers of
     killed processes beside it are removed. The files are moved one by one if `folder` is a link to a folder,
-    or a mount point.
+    or a mount point. Returns what `fill` does.
 
     Raises:
         UserError: a file that is not bertcli's has the name of a file to write; nothing has changed.
@@ -198,7 +214,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True
     sweep_killed(parent, purpose)
     partial = new_marked_folder(parent, purpose)
     try:
-        fill(partial)
+        result = fill(partial)
         if sealed:
             seal(partial, folder.name)
         for path in sorted(partial.rglob("*")):
@@ -217,6 +233,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None], sealed: bool = True
         shutil.rmtree(partial, ignore_errors=True)
         raise
     sync(folder.parent)
+    return result
 
 
 def check_replaceable(folder: Path, names: Sequence[str], but: Path | None = None) -> None:

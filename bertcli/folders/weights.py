@@ -31,7 +31,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for file in weight_files(path):
         part = _read_file(file)
-        if twice := [name for name in part.keys() & weights.keys() if not _same(part[name], weights[name])]:
+        both = [(name, part[name], weights[name]) for name in part.keys() & weights.keys()]
+        if twice := [name for name, a, b in both if a.dtype != b.dtype or not torch.equal(a, b)]:
             raise UserError(
                 f"{file}: holds {', '.join(sorted(twice)[:5])}, as another file of {path.name} does, with "
                 "other values. The files are of different models: copy or download all of them again."
@@ -58,17 +59,11 @@ def weight_files(path: Path) -> list[Path]:
     return files
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
-    return a.dtype == b.dtype and torch.equal(a, b)
-
-
 def write_safetensors(path: Path, weights: dict[str, Tensor]) -> None:
     """Write fp32 tensors; the same weights give the same bytes. Raises `OSError` if it cannot be written."""
     tensors = {name: weights[name].detach().to("cpu", torch.float32).contiguous() for name in sorted(weights)}
     path.touch()
-    mode = (
-        path.stat().st_mode
-    )  # the mode by the user's umask; with safetensors' own mode only the owner can read the file
+    mode = path.stat().st_mode  # by the user's umask; safetensors' own is for the owner alone
     try:
         save_file(tensors, path, metadata={"format": "pt"})
         path.chmod(mode)
@@ -175,11 +170,8 @@ def split_fused(family: Family, weights: Mapping[str, Tensor], heads: int) -> di
             split[name] = value
             continue
         if fused.by_head:
-            by_head = value.unflatten(0, (heads, len(fused.parts), -1)).unbind(1)
-            parts = [rows.flatten(0, 1) for rows in by_head]
-        else:
-            parts = list(value.chunk(len(fused.parts)))
-        for part, rows in zip(fused.parts, parts, strict=True):
+            value = value.unflatten(0, (heads, len(fused.parts), -1)).transpose(0, 1).flatten(0, 2)
+        for part, rows in zip(fused.parts, value.chunk(len(fused.parts)), strict=True):
             split[f"{module}.{part}.{parameter}"] = rows
     return split
 
@@ -196,12 +188,10 @@ def join_fused(family: Family, weights: Mapping[str, Tensor], heads: int) -> dic
         if part not in fused.parts or not re.fullmatch(fused.name, whole):
             joined[name] = value
         elif part == fused.parts[0]:
-            parts = [weights[f"{whole}.{each}.{parameter}"] for each in fused.parts]
+            rows = torch.cat([weights[f"{whole}.{each}.{parameter}"] for each in fused.parts])
             if fused.by_head:
-                by_head = [each.unflatten(0, (heads, -1)) for each in parts]
-                joined[f"{whole}.{parameter}"] = torch.stack(by_head, dim=1).flatten(0, 2)
-            else:
-                joined[f"{whole}.{parameter}"] = torch.cat(parts)
+                rows = rows.unflatten(0, (len(fused.parts), heads, -1)).transpose(0, 1).flatten(0, 2)
+            joined[f"{whole}.{parameter}"] = rows
     return joined
 
 
