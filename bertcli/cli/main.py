@@ -14,17 +14,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from bertcli.system import terminal
 from bertcli.system.errors import UserError
 from bertcli.system.exhausted import describe_exhausted, describe_os_error
 from bertcli.system.signals import is_unsaid_ctrl_c
-from bertcli.system.terminal import (
-    discard,
-    guard_streams,
-    in_options,
-    say,
-    told_in_options,
-    told_while_silent,
-)
 
 COMMANDS = {
     "init": "configs",
@@ -109,11 +102,11 @@ def _told_in_options(command: Any) -> Callable[..., None]:
     options = {each.name.rstrip("_"): each.opts[0] for each in command.params if each.opts[0][:2] == "--"}
 
     def told(**values: Any) -> None:
-        with told_in_options(options):
+        with terminal.told_in_options(options):
             try:
                 run(**values)
             except UserError as error:
-                text = in_options(str(error))
+                text = terminal.in_options(str(error))
                 if missing := ", ".join(dict.fromkeys(_KEY.findall(text))):
                     text += f"\nbertcli {name} has no option for {missing}: change the file instead"
                 raise UserError(text) from None
@@ -157,13 +150,13 @@ def main() -> None:
     try:
         _open_closed_streams()
         _name_stdout()
-        guard_streams()
-        with told_while_silent() if os.environ.get("RANK", "0") == "0" else nullcontext():
+        terminal.guard_streams()
+        with terminal.told_while_silent() if os.environ.get("RANK", "0") == "0" else nullcontext():
             _call()
     except (SystemExit, KeyboardInterrupt) as end:
         code = end.code if isinstance(end, SystemExit) else CTRL_C
         if is_unsaid_ctrl_c(end):
-            say("stopped")
+            terminal.say("stopped")
     # The frames of the command are gone here, and with them loaders and their processes. After a Ctrl-C the
     # next one shall not meet Python's teardown.
     if _is_one_of_several() or code == CTRL_C:
@@ -258,7 +251,7 @@ def _fail(message: str) -> NoReturn:
 def _drop_stdout() -> None:
     """Redirect standard output to the null device, so that what Python still buffers does not fail again at
     the end."""
-    discard(sys.stdout.fileno())
+    terminal.discard(sys.stdout.fileno())
 
 
 def _leave_at_once(code: Any) -> NoReturn:

@@ -8,12 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
-from bertcli.folders.convert import with_heads
-from bertcli.folders.locate import GENERATOR
-from bertcli.folders.model_files import read_model_files, write_model_files
-from bertcli.folders.model_folder import DIFFERENCES
-from bertcli.folders.sealed import write_new
-from bertcli.folders.weights import read_weights, write_safetensors
+from bertcli.folders import convert, locate, model_files, model_folder, sealed, weights
 from bertcli.system.files import has_file
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -36,27 +31,27 @@ def write_extended(
 
     def fill(partial: Path) -> list[str]:
         dropped = _write(source, partial, tokenizer, replaced=replaced)
-        if (source / GENERATOR).is_dir():
-            _write(source / GENERATOR, partial / GENERATOR, tokenizer, replaced=replaced)
-        if has_file(source / DIFFERENCES):
-            differences = read_weights(source / DIFFERENCES)
+        if (source / locate.GENERATOR).is_dir():
+            _write(source / locate.GENERATOR, partial / locate.GENERATOR, tokenizer, replaced=replaced)
+        if has_file(source / model_folder.DIFFERENCES):
+            differences = weights.read_weights(source / model_folder.DIFFERENCES)
             words = "body.embeddings.word.difference"
             grown = _grown(differences[words], tokenizer.vocab_size, replaced)
-            write_safetensors(partial / DIFFERENCES, differences | {words: grown})
+            weights.write_safetensors(partial / model_folder.DIFFERENCES, differences | {words: grown})
         return dropped
 
-    return write_new(destination, fill)
+    return sealed.write_new(destination, fill)
 
 
 def _write(source: Path, destination: Path, tokenizer: Tokenizer, replaced: list[list[int]]) -> list[str]:
-    read = with_heads(read_model_files(source))
+    read = convert.with_heads(model_files.read_model_files(source))
     model, size = cast(Any, read.model), tokenizer.vocab_size
     words: nn.Embedding = model.body.embeddings.word
     words.weight = Parameter(_grown(words.weight.detach(), size, replaced))
     if hasattr(model, "mlm_head"):
         model.mlm_head.bias = Parameter(_grown(model.mlm_head.bias.detach(), size, replaced))
     model.architecture = replace(model.architecture, vocab_size=len(words.weight))
-    write_model_files(destination, model, tokenizer, declared=read.declared)
+    model_files.write_model_files(destination, model, tokenizer, declared=read.declared)
     return read.report.dropped()
 
 

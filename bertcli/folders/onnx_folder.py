@@ -7,13 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertcli.folders.convert import carry_files
-from bertcli.folders.locate import ONNX_FILE, ONNX_FOLDER, QUANTIZED_FILE
-from bertcli.folders.model_files import write_description
-from bertcli.folders.onnx_comparison import Comparison, compare
-from bertcli.folders.onnx_graph import ExportedModel, write_int8, write_onnx
-from bertcli.folders.onnx_source import Source
-from bertcli.folders.sealed import write_new
+from bertcli.folders import convert, locate, model_files, onnx_comparison, onnx_graph, onnx_source, sealed
 from bertcli.inference.onnx_model import OnnxModel
 from bertcli.model.seam import plain_path
 from bertcli.system.errors import UserError
@@ -28,7 +22,7 @@ _LONGEST = 512
 
 
 @torch.inference_mode()
-def check_equal(model: ExportedModel, served: OnnxModel) -> float:
+def check_equal(model: onnx_graph.ExportedModel, served: OnnxModel) -> float:
     """The largest difference of an output, in units of the largest output if that is above 1.
 
     The rows are one as long as the model reads (at most 512 tokens), rows of one token, and rows of several
@@ -57,7 +51,7 @@ def check_equal(model: ExportedModel, served: OnnxModel) -> float:
     return largest
 
 
-def _inputs(model: ExportedModel) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _inputs(model: onnx_graph.ExportedModel) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """The ids, mask and segments of random rows."""
     longest = min(_LONGEST, model.architecture.usable_positions)
     padded = max(2, longest // 2)
@@ -82,10 +76,10 @@ class Exported:
     outputs: tuple[str, ...]
     bytes: int
     difference: float
-    int8: Comparison | None
+    int8: onnx_comparison.Comparison | None
 
 
-def export_onnx(source: Source, destination: Path, sample: Sequence[Example] | None) -> Exported:
+def export_onnx(source: onnx_source.Source, destination: Path, sample: Sequence[Example] | None) -> Exported:
     """Write the folder `destination`, a new or an empty one. It appears only once it is complete and checked.
 
     Args:
@@ -94,23 +88,25 @@ def export_onnx(source: Source, destination: Path, sample: Sequence[Example] | N
     Raises:
         UserError: `destination` is not empty, or cannot be written; outputs differ (`check_equal`).
     """
-    return write_new(destination, lambda partial: _fill(source, partial, sample))
+    return sealed.write_new(destination, lambda partial: _fill(source, partial, sample))
 
 
-def _fill(source: Source, folder: Path, sample: Sequence[Example] | None) -> Exported:
+def _fill(source: onnx_source.Source, folder: Path, sample: Sequence[Example] | None) -> Exported:
     model = source.exported
-    write_description(folder, model.architecture, source.tokenizer, declared=source.declared)
-    carry_files(source.folder, folder)
-    (folder / ONNX_FOLDER).mkdir()
-    file, quantized = (folder / ONNX_FOLDER / name for name in (ONNX_FILE, QUANTIZED_FILE))
+    model_files.write_description(folder, model.architecture, source.tokenizer, declared=source.declared)
+    convert.carry_files(source.folder, folder)
+    (folder / locate.ONNX_FOLDER).mkdir()
+    file, quantized = (
+        folder / locate.ONNX_FOLDER / name for name in (locate.ONNX_FILE, locate.QUANTIZED_FILE)
+    )
     say("exporting")
-    write_onnx(model, file)
+    onnx_graph.write_onnx(model, file)
     say("comparing the outputs")
     fp32 = OnnxModel(file, model.architecture)
     difference, report = check_equal(model, fp32), None
     if sample is not None:
         say("rounding the weights to 8 bits, and measuring")
-        seven_bits = write_int8(file, quantized)
+        seven_bits = onnx_graph.write_int8(file, quantized)
         int8 = OnnxModel(quantized, model.architecture)
-        report = compare(source, fp32, int8, sample=sample, seven_bits=seven_bits)
+        report = onnx_comparison.compare(source, fp32, int8, sample=sample, seven_bits=seven_bits)
     return Exported(model.outputs, file.stat().st_size, difference, int8=report)
