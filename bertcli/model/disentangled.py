@@ -115,8 +115,8 @@ class DisentangledAttention(Attention):
         query_BNWH: Tensor,
         key_BNTH: Tensor,
         value_BNTH: Tensor,
-        *shared: Tensor,
         mask_B11T: Tensor | None,
+        *shared: Tensor,
     ) -> Tensor:
         positions = self.positions(shared[0], query_BNWH.shape[-2])
         return attend(

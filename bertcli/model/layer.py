@@ -78,7 +78,7 @@ class Attention(nn.Module):
         hidden states as the input of the queries."""
         query_BNTH = self.split_heads(self.query(hidden_BTD if queries_BTD is None else queries_BTD))
         key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.key, self.value))
-        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=mask_B11T)
+        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T, *shared)
         return self.output(self.join_heads(context_BNTH))
 
     def attend(
@@ -86,8 +86,8 @@ class Attention(nn.Module):
         query_BNWH: Tensor,
         key_BNTH: Tensor,
         value_BNTH: Tensor,
-        *shared: Tensor,
         mask_B11T: Tensor | None,
+        *shared: Tensor,
     ) -> Tensor:
         """The context [B, N, W, H]; each kind of attention has its own function here."""
         return attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)

@@ -25,18 +25,7 @@ class PretrainingOutput(NamedTuple):
     """The hidden states of the last layer if they were requested."""
 
 
-class LanguageModel(nn.Module):
-    """A model that learns from text alone, and what predicts its words: itself, or a part of it."""
-
-    architecture: Architecture
-
-    @property
-    def words(self) -> PretrainingModel:
-        """The model with the MLM head."""
-        raise NotImplementedError
-
-
-class PretrainingModel(LanguageModel):
+class PretrainingModel(nn.Module):
     """The body with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
     A model with `pair_head=False` has neither the pair head nor its pooler.
@@ -56,7 +45,7 @@ class PretrainingModel(LanguageModel):
 
     @property
     def words(self) -> PretrainingModel:
-        """The model itself."""
+        """The model that predicts words: itself."""
         return self
 
     def forward(
@@ -112,7 +101,7 @@ class RtdOutput(NamedTuple):
     real_K: Tensor
 
 
-class ReplacedTokenModel(LanguageModel):
+class ReplacedTokenModel(nn.Module):
     """The discriminator, which is the actual model, with its generator; freshly initialized.
 
     `sharing` is explained at `families.family.Generator`. Raises `ValueError` if `architecture` has no
@@ -140,7 +129,7 @@ class ReplacedTokenModel(LanguageModel):
 
     @property
     def words(self) -> PretrainingModel:
-        """The generator."""
+        """The model that predicts words: the generator."""
         return self.generator
 
     def forward(
@@ -167,6 +156,10 @@ class ReplacedTokenModel(LanguageModel):
         first_RD = take(hidden_BTD[:, 0], places_R // ids_BT.shape[1])
         logits_R, num_real = self.rtd_head(hidden_RD, first_RD), int(real_BT.sum())
         return RtdOutput(logits_MV, sampled_N, logits_R[:num_real], real_K=places_R[:num_real])
+
+
+LanguageModel = PretrainingModel | ReplacedTokenModel
+"""A model that learns from text alone."""
 
 
 class DisentangledEmbedding(nn.Module):

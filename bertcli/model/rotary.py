@@ -28,8 +28,8 @@ class RotaryAttention(Attention):
         query_BNWH: Tensor,
         key_BNTH: Tensor,
         value_BNTH: Tensor,
-        *shared: Tensor,
         mask_B11T: Tensor | None,
+        *shared: Tensor,
     ) -> Tensor:
         """The context of `Attention.attend`; all queries of the rows are needed (W = T)."""
         inputs = rotate(query_BNWH, self.base), rotate(key_BNTH, self.base), value_BNTH

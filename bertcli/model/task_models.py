@@ -86,63 +86,53 @@ def restandardized(
     return changed
 
 
-class SequenceModel(nn.Module):
+class HeadModel(nn.Module):
+    """The body with a task's head: [pooler,] dropout, and the dense layer `output`; freshly initialized."""
+
+    output = "classifier"
+    classifier: nn.Linear
+    """The last layer, unless `output` names another one."""
+
+    def __init__(self, architecture: Architecture, num_outputs: int, head: Head) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.body = Body(architecture)
+        self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
+        self.dropout = Dropout(getattr(architecture, head.dropout) if head.dropout else 0.0)
+        self.add_module(self.output, nn.Linear(architecture.hidden, num_outputs))
+        initialize(self, architecture.init_std)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Apply the head to each hidden state: [..., D] -> [..., C]."""
+        return getattr(self, self.output)(self.dropout(self.pooler(hidden)))
+
+
+class SequenceModel(HeadModel):
     """One vector of logits per row: pooled first token (or mean of the tokens, `Architecture.pooling`),
     dropout, dense (Devlin et al. 2019, section 4.1).
 
     Choices have one logit per row (section 4.4).
     """
 
-    def __init__(self, architecture: Architecture, num_outputs: int, head: Head) -> None:
-        super().__init__()
-        self.architecture = architecture
-        self.body = Body(architecture)
-        self.pooler = Pooler(architecture, head)
-        self.dropout = _dropout(architecture, head)
-        self.classifier = nn.Linear(architecture.hidden, num_outputs)
-        initialize(self, architecture.init_std)
-
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """The logits_BC; the arguments are those of `Body`."""
         if self.architecture.pooling == "mean":
-            read_BD = mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT)
-        else:
-            read_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
-        return self.classifier(self.dropout(self.pooler(read_BD)))
+            return self.logits(mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT))
+        return self.logits(self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT)))
 
 
-class TokenModel(nn.Module):
-    """One vector of logits per token: [pooler,] dropout, dense (Devlin et al. 2019, section 5.3)."""
-
-    def __init__(self, architecture: Architecture, num_outputs: int, head: Head) -> None:
-        super().__init__()
-        self.architecture = architecture
-        self.body = Body(architecture)
-        self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
-        self.dropout = _dropout(architecture, head)
-        self.classifier = nn.Linear(architecture.hidden, num_outputs)
-        initialize(self, architecture.init_std)
+class TokenModel(HeadModel):
+    """One vector of logits per token (Devlin et al. 2019, section 5.3)."""
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
         """The logits_BTC; the arguments are those of `Body`."""
-        return self.classifier(self.dropout(self.pooler(self.body(ids_BT, segments_BT, mask_BT))))
+        return self.logits(self.body(ids_BT, segments_BT, mask_BT))
 
 
-class SpanModel(nn.Module):
+class SpanModel(TokenModel):
     """Two logits per token, for the start and the end of the answer (Devlin et al. 2019, section 4.2)."""
 
-    def __init__(self, architecture: Architecture, head: Head) -> None:
-        super().__init__()
-        self.architecture = architecture
-        self.body = Body(architecture)
-        self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
-        self.dropout = _dropout(architecture, head)
-        self.qa_outputs = nn.Linear(architecture.hidden, 2)
-        initialize(self, architecture.init_std)
-
-    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """The logits_BT2 of start and end; the arguments are those of `Body`."""
-        return self.qa_outputs(self.dropout(self.pooler(self.body(ids_BT, segments_BT, mask_BT))))
+    output = "qa_outputs"
 
 
 class PooledModel(nn.Module):
@@ -181,12 +171,8 @@ def build_task_model(kind: HeadKind | None, architecture: Architecture, num_outp
         return VectorModel(architecture)
     head = FAMILIES[architecture.family].heads[kind]
     if kind == "spans":
-        return SpanModel(architecture, head)
+        return SpanModel(architecture, 2, head)
     return (TokenModel if kind == "tokens" else SequenceModel)(architecture, num_outputs, head)
-
-
-def _dropout(architecture: Architecture, head: Head) -> Dropout:
-    return Dropout(getattr(architecture, head.dropout) if head.dropout else 0.0)
 
 
 def evenly_spaced(layers: int, kept: int) -> list[int]:

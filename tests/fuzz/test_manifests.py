@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bertcli.batches.stream import BatchStream
 from bertcli.config.load import save_config
+from bertcli.config.run import with_values
 from bertcli.corpus.begin import JOURNAL, Journal, read_journal, write_journal
 from bertcli.corpus.token_store import open_store
 from bertcli.folders.run_layout import RunLayout
@@ -19,7 +20,6 @@ from bertcli.reports.page import ReportOptions
 from bertcli.training.checkpoint import newest_checkpoint
 from bertcli.training.evaluate import BestEvaluation
 from bertcli.training.metrics_log import cut_back, read_metrics
-from bertcli.training.recipe import update_sections
 from tests.decided import data_config
 from tests.finetunes import checked, spam_config
 from tests.fuzz.good import copy_of, good_store, store_config
@@ -157,7 +157,7 @@ def as_rows(tree: object) -> bytes:
 def test_a_report_of_any_metrics_and_verdict(metrics: bytes, verdict: bytes | None) -> None:
     with scratch() as folder:
         asked = store_config(good_store().parent / "corpus.txt", folder)
-        pretraining = update_sections(asked, {"data": {"objective": "mlm+nsp"}})
+        pretraining = with_values(asked, {"data": {"objective": "mlm+nsp"}})
         (folder / "metrics.jsonl").write_bytes(metrics)
         if verdict is not None:
             (folder / "verdict.json").write_bytes(verdict)

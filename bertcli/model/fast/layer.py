@@ -52,7 +52,7 @@ def _run_for_queries(
     attention = layer.attention
     (query_BNTH,) = _heads(attention, queries_RD, packing, projections=[attention.query])
     key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=[attention.key, attention.value])
-    context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T)
+    context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
     context_KD = packing.pack(attention.join_heads(context_BNTH))
     if (selected := packing.selected) is not None:
         queries_RD, context_KD = (take(each, selected.numbers_K) for each in (queries_RD, context_KD))
@@ -67,26 +67,18 @@ def attend_packed(
     shared: tuple[Tensor, ...],
 ) -> Tensor:
     """Compute `Attention.forward`: [R, D] -> [R, D], or [K, D] for the selected tokens (`querying_KD`)."""
-    selected = packing.selected
+    selected, three = packing.selected, [attention.query, attention.key, attention.value]
     queries = None if selected is None or torch.compiler.is_compiling() else selected.packing
     if queries is None or not attention.any_queries:
-        query_BNTH, key_BNTH, value_BNTH = _heads(
-            attention, hidden_RD, packing, projections=[attention.query, attention.key, attention.value]
-        )
-        context_BNTH = attention.attend(
-            query_BNTH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T
-        )
+        query_BNTH, key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=three)
+        context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
         context_KD = packing.pack(attention.join_heads(context_BNTH))
         if selected is not None:
             context_KD = take(context_KD, selected.numbers_K)
     else:
-        (query_BNWH,) = _heads(attention, querying_KD, queries, projections=[attention.query])
-        key_BNTH, value_BNTH = _heads(
-            attention, hidden_RD, packing, projections=[attention.key, attention.value]
-        )
-        context_BNWH = attention.attend(
-            query_BNWH, key_BNTH, value_BNTH, *shared, mask_B11T=packing.mask_B11T
-        )
+        (query_BNWH,) = _heads(attention, querying_KD, queries, projections=three[:1])
+        key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=three[1:])
+        context_BNWH = attention.attend(query_BNWH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
         context_KD = queries.pack(attention.join_heads(context_BNWH))
     return attention.output(context_KD)
 
