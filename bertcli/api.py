@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bertcli.folders.model_folder import LoadedModel
-    from bertcli.inference.opened import Compute, OpenedEncoder, OpenedTask
+    from bertcli.inference.opened import Compute
+    from bertcli.inference.predict import Runner
+    from bertcli.inference.vectors import Embedder
 
 Config = str | Path | Mapping[str, Any]
 """A YAML file, its keys as a mapping, or the folder of a run that is resumed."""
@@ -128,20 +130,16 @@ class Model:
 
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
-        from bertcli.folders.lengths import LongRows
         from bertcli.inference import inputs, outputs, predict
 
         several = enumerate(calls.texts("rows", rows), start=1)
         given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
-        task, long_rows, cut = self._task, LongRows(self._task.folder), outputs.CutRows()
-        examples = [inputs.example_of(row, where, task.settings, how="as a tuple") for where, row in given]
-        runner = task.runner(task.settings, long_rows)
-        answers = [
-            outputs.row_json(each)
-            for each in cut.watch(predict.predict_stream(runner, task.tokenizer, examples))
-        ]
+        runner, folder = self._task
+        settings, cut = runner.task.settings, outputs.CutRows(folder)
+        examples = [inputs.example_of(row, where, settings, how="as a tuple") for where, row in given]
+        stream = predict.predict_stream(runner.reading(settings, cut), examples)
+        answers = [outputs.row_json(each) for each in cut.watch(stream)]
         cut.tell()
-        long_rows.tell()
         return answers
 
     @calls.call
@@ -159,24 +157,23 @@ class Model:
         """
         import numpy as np
 
-        from bertcli.folders.lengths import LongRows
         from bertcli.inference.outputs import CutRows
         from bertcli.tasks.examples import TextExample
 
         several = _texts(texts)
         calls.one_of("pooling", pooling, None, "mean", "cls", "max")
         calls.one_of("normalize", normalize, None, False, True)
-        encoder, long_rows, cut = self._encoder, LongRows(self._encoder.folder), CutRows()
-        embedder = encoder.embedder(long_rows, pooling, normalize)
+        embedder, folder = self._encoder
+        cut = CutRows(folder)
+        embedder = embedder.reading(cut, mode=pooling, normalize=normalize)
         examples = [
             TextExample(f"text {number}", {"text": text}, text, text_b=None, label=None)
             for number, text in enumerate(several, start=1)
         ]
-        vectors = np.zeros((len(examples), encoder.model.architecture.hidden), dtype=np.float32)
+        vectors = np.zeros((len(examples), embedder.model.architecture.hidden), dtype=np.float32)
         for vector_D, embedded in zip(vectors, cut.watch(embedder.embed(examples)), strict=True):
             vector_D[:] = embedded.vector_D.numpy()
         cut.tell()
-        long_rows.tell()
         return vectors
 
     @calls.call_of_torch
@@ -212,14 +209,14 @@ class Model:
 
     @cached_property
     @calls.call_of_torch
-    def _task(self) -> OpenedTask:
+    def _task(self) -> tuple[Runner, Path]:
         from bertcli.inference.opened import open_task
 
         return open_task(self.folder, self._compute)
 
     @cached_property
     @calls.call_of_torch
-    def _encoder(self) -> OpenedEncoder:
+    def _encoder(self) -> tuple[Embedder, Path]:
         from bertcli.inference.opened import open_encoder
 
         return open_encoder(self.folder, self._compute)

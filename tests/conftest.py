@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # The models of the suite are too small for two threads to help, and the suite runs on all cores already.
@@ -16,6 +17,14 @@ from tests.small_runs import write_corpus
 
 settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
 settings.load_profile("bertcli")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """`os.fsync` guards against a power cut alone, which no test makes: files are the same without it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

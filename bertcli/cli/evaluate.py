@@ -151,7 +151,7 @@ def _evaluate_data(
     folder: Path, file: Path, reading: dict[str, Any], skip_bad: bool, batch_size: int | None, device: str
 ) -> EvaluatedFile:
     from bertcli.folders import sentence_transformers, task_folder
-    from bertcli.inference import evaluate_task, inputs, predict
+    from bertcli.inference import evaluate_task, inputs
     from bertcli.system.hardware import resolve_device
     from bertcli.training import ranks
 
@@ -169,8 +169,7 @@ def _evaluate_data(
         data=file,
         skip_bad=skip_bad,
         device=where,
-        batch_size=batch_size or predict.default_batch_size(where),
-        report=say,
+        batch_size=batch_size,
     )
 
 
@@ -194,7 +193,7 @@ def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
 def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
     from bertcli.inference.evaluate_task import scores_json, scores_table
 
-    task, count = evaluated.settings.type, len(evaluated.examples)
+    task, count = evaluated.task.settings.type, len(evaluated.examples)
     verdict = evaluated.task.verdict(evaluated.examples, evaluated.scores.metrics)
     if json_:
         scores = scores_json(evaluated.scores) | {"verdict": verdict.as_json()}

@@ -56,7 +56,6 @@ def predict(
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
-    from bertcli.folders.lengths import LongRows
     from bertcli.inference import inputs, outputs, predict
     from bertcli.inference.opened import Compute, open_task
 
@@ -65,10 +64,9 @@ def predict(
         raise UserError("give one of --tsv, --csv and --json")
     if output is not None:
         outputs.check_output(output, asked or [".jsonl", *outputs.SEPARATORS], input_)
-    loaded = open_task(model, Compute(device, precision))
-    long_rows = LongRows(loaded.folder)
+    runner, folder = open_task(model, Compute(device, precision))
     settings = inputs.adapt_settings(
-        loaded.settings,
+        runner.task.settings,
         text,
         pair,
         columns=columns,
@@ -78,24 +76,24 @@ def predict(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    runner = loaded.runner(settings, long_rows, batch_size)
+    cut = outputs.CutRows(folder)
+    runner = runner.reading(settings, cut, batch_size)
     examples = inputs.read_inputs(
         texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto")
     )
     suffix = output.suffix if output is not None else next(iter(asked), None)
     is_for_people = bool(texts) and texts != ["-"] and suffix is None
-    cut = outputs.CutRows()
     with outputs.opened(output) as file:
         table = (
             outputs.AnswerTable(file, outputs.SEPARATORS[suffix]) if suffix in outputs.SEPARATORS else None
         )
-        write_line = outputs.lines_to(file, outputs.readable if is_for_people else outputs.json_line)
-        for answer in cut.watch(predict.predict_stream(runner, loaded.tokenizer, examples)):
-            if table is None:
-                write_line(answer)
-            else:
+        for answer in cut.watch(predict.predict_stream(runner, examples)):
+            if table is not None:
                 table.write(answer.example.where, outputs.row_json(answer))
+            elif is_for_people:
+                file.write(answer.prediction.readable(answer.example) + "\n")
+            else:
+                file.write(outputs.json_line(answer))
     if table is not None:
         table.tell()
     cut.tell()
-    long_rows.tell()

@@ -65,7 +65,7 @@ def embed(
 
     Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
     """
-    from bertcli.folders.lengths import LongRows, check_length
+    from bertcli.folders.lengths import check_length
     from bertcli.inference import inputs, outputs
     from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.vectors import SUFFIXES, vector_line, write_vectors
@@ -85,24 +85,20 @@ def embed(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    encoder = open_encoder(model, Compute(device, precision))
+    embedder, folder = open_encoder(model, Compute(device, precision))
     if max_length is not None:
-        check_length(encoder.folder, max_length, "--max-length")
-    long_rows = LongRows(encoder.folder)
-    embedder = encoder.embedder(
-        long_rows, pooling, normalize=normalize, max_length=max_length, batch_size=batch_size
-    )
+        check_length(folder, max_length, "--max-length")
+    cut = outputs.CutRows(folder)
+    embedder = embedder.reading(cut, batch_size, mode=pooling, normalize=normalize, max_length=max_length)
     examples = inputs.read_inputs(texts or [], input_, settings, report=say, is_table=format_ != "auto")
-    cut = outputs.CutRows()
     vectors = cut.watch(embedder.embed(examples))
     if output is None:
         with outputs.opened(None) as file:
             file.writelines(vector_line(embedded) for embedded in vectors)
     else:
         with outputs.writing(output):
-            write_vectors(output, vectors, encoder.model.architecture.hidden)
+            write_vectors(output, vectors, embedder.model.architecture.hidden)
     cut.tell()
-    long_rows.tell()
 
 
 def similarity(
@@ -140,7 +136,6 @@ def similarity(
 
     Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
     """
-    from bertcli.folders.lengths import LongRows
     from bertcli.inference import inputs, outputs
     from bertcli.inference.opened import Compute, open_encoder
     from bertcli.inference.vectors import VectorFile, nearest
@@ -158,18 +153,18 @@ def similarity(
         ignore_extra_fields=ignore_extra_fields,
         encoding=encoding,
     )
-    encoder = open_encoder(model, Compute(device, precision))
-    long_rows, cut = LongRows(encoder.folder), outputs.CutRows()
-    embedder = encoder.embedder(long_rows, batch_size=batch_size)
+    embedder, folder = open_encoder(model, Compute(device, precision))
+    cut = outputs.CutRows(folder)
+    embedder = embedder.reading(cut, batch_size)
     given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
     asked = list(inputs.read_inputs(given, None, settings, report=say))
-    queries_QD = embedder.matrix(asked, cut.watch)
+    queries_QD = embedder.matrix(asked, cut)
     examples = inputs.read_inputs(others, input_, settings, report=say, is_table=format_ != "auto")
-    file = None if vectors is None else VectorFile(vectors, encoder.model.architecture.hidden)
+    file = None if vectors is None else VectorFile(vectors, embedder.model.architecture.hidden)
     found = nearest(
         queries_QD,
         examples,
-        (lambda some: embedder.matrix(some, cut.watch)) if file is None else file.take,
+        (lambda some: embedder.matrix(some, cut)) if file is None else file.take,
         batch_size=embedder.batch_size,
         top=top,
     )
@@ -190,4 +185,3 @@ def similarity(
             }
             print(json.dumps(outputs.beside(near.example.columns, answer), ensure_ascii=False))
     cut.tell()
-    long_rows.tell()

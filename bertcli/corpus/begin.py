@@ -12,12 +12,12 @@ from typing import Any
 
 from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.chunks import Report, bad_bytes_notes, corpus_notes, stat_source
-from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, SourceRecord
+from bertcli.corpus.chunks import Report, corpus_notes, stat_source
+from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, type_adapter
 from bertcli.corpus.matching import load_given_tokenizer, store_folder, store_options, train_on_corpus
 from bertcli.corpus.parts import part_folder, share_out
 from bertcli.corpus.sources import Source
-from bertcli.corpus.writer import BuildProgress, SideProgress
+from bertcli.corpus.writer import BuildProgress
 from bertcli.folders.mark import NOTE
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
@@ -35,14 +35,17 @@ _ARRAY = re.compile(r"(train|heldout)/\w+\.(bin|hashes)|hashes\.bin")
 
 @dataclass
 class Journal:
-    """The content of `building.json`, which is replaced atomically after its arrays are on the disk."""
+    """The content of `building.json`, which is replaced atomically after its arrays are on the disk.
+
+    Attributes:
+        key: the format, options, files and tokenizer of the build; a build with another key is not resumed.
+        tokenizer_hash: the hash of the tokenizer; empty until the folder holds it.
+        hashes: the SHA-256 of each file that was read to its end.
+    """
 
     key: dict[str, Any]
-    """The format, options, files and tokenizer of the build; a build with another key is not resumed."""
     tokenizer_hash: str = ""
-    """The hash of the tokenizer; empty until the folder holds it."""
     hashes: list[str] = field(default_factory=list)
-    """The SHA-256 of each file that was read to its end."""
     progress: BuildProgress = field(default_factory=BuildProgress)
 
 
@@ -57,9 +60,7 @@ def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
             return None
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
-    progress = value["progress"]
-    progress["sides"] = {name: SideProgress(**side) for name, side in progress["sides"].items()}
-    return Journal(key, value["tokenizer_hash"], value["hashes"], progress=BuildProgress(**progress))
+    return type_adapter(Journal).validate_python(value)
 
 
 def write_journal(folder: Path, journal: Journal) -> None:
@@ -135,7 +136,11 @@ def _is_of_a_build(path: Path, name: Path) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a build; the folder `partial` already holds the tokenizer."""
+    """The plan of a build; the folder `partial` already holds the tokenizer.
+
+    Attributes:
+        tokenizer: what the folder holds.
+    """
 
     config: PretrainConfig
     partial: Path
@@ -143,7 +148,6 @@ class Plan:
     records: Sequence[SourceRecord]
     key: dict[str, Any]
     tokenizer: Tokenizer
-    """What the folder holds."""
 
     def parts(self, number: int) -> list[tuple[Path, range]]:
         """The folder and the files of each part."""
@@ -181,7 +185,7 @@ def begin_vocabulary(config: PretrainRecipe, sources: Sequence[Source], report: 
     """Train the vocabulary and keep it for the store's build. Raises `UserError` as `prepare_store` does."""
     partial = partial_of(config)
     with store_disk_errors(partial), lock_folder(partial):
-        return begin_build(config, sources, partial, report=report).tokenizer
+        return begin_build(config, sources, report).tokenizer
 
 
 def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
@@ -193,15 +197,13 @@ def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
     )
 
 
-def begin_build(config: PretrainRecipe, sources: Sequence[Source], partial: Path, report: Report) -> Plan:
+def begin_build(config: PretrainRecipe, sources: Sequence[Source], report: Report) -> Plan:
     """Plan a build. Train the vocabulary if needed, and remove an interrupted build of something else."""
-    corpus = config.corpus
+    corpus, partial = config.corpus, partial_of(config)
     records = [stat_source(source) for source in sources]
     given = load_given_tokenizer(config)
     key = _key(config, records, given)
-    for note in corpus_notes(sources, corpus):
-        report(note)
-    for note in bad_bytes_notes(sources, corpus, report):
+    for note in corpus_notes(sources, corpus, report):
         report(note)
     journal = read_journal(partial, key)
     if journal is None:

@@ -9,25 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertcli.config.run import PretrainRecipe
-from bertcli.corpus.begin import (
-    JOURNAL,
-    LOCK,
-    NOTE_PARTIAL,
-    Journal,
-    Plan,
-    begin_build,
-    lock_folder,
-    partial_of,
-    place_of,
-    store_disk_errors,
-    write_journal,
-)
+from bertcli.corpus import begin, finish, matching, parts
 from bertcli.corpus.chunks import Place, Report, find_corpus, progress_display, read_chunks
-from bertcli.corpus.encode import encode_here, encode_in_processes
-from bertcli.corpus.finish import check_arrays, check_heldout, count_store, drop_gathered, heldout_line
+from bertcli.corpus.encode import encode_chunks
 from bertcli.corpus.manifest import MANIFEST, Manifest, write_manifest
-from bertcli.corpus.matching import check_matches, different_files, output_paths, store_folder, store_options
-from bertcli.corpus.parts import CUT, Alone, Team, cut_sides, is_cut, join_parts, part_folders, put_in_place
 from bertcli.corpus.sources import Source
 from bertcli.corpus.token_store import OpenStore, ids_dtype, open_store
 from bertcli.corpus.writer import StoreWriter
@@ -54,10 +39,10 @@ def publish(partial: Path, folder: Path) -> None:
     Raises `UserError` if something else took that name while the store was built.
     """
     for path in partial.iterdir():
-        if NOTE_PARTIAL.fullmatch(path.name):
+        if begin.NOTE_PARTIAL.fullmatch(path.name):
             path.unlink()
-    names = [str(path.relative_to(partial)) for path in walk(partial)]
-    write_note(partial, Note("store", {name: [] for name in sorted({*names, NOTE, JOURNAL, LOCK})}))
+    names = {NOTE, *(str(path.relative_to(partial)) for path in walk(partial))}
+    write_note(partial, Note("store", {name: [] for name in sorted(names)}))
     if os.path.lexists(folder):
         check_replaceable(folder)
         _remove(folder)
@@ -84,7 +69,6 @@ def _others(folder: Path) -> list[str]:
     return [str(name) for name in found if str(name) not in listed or (folder / name).is_symlink()]
 
 
-ALONE = Alone()
 JOURNAL_SECONDS = 5.0
 """Seconds between journals: a resumed build repeats about this much work, and reads its last file again."""
 SMALL_CORPUS = 4_000_000
@@ -96,7 +80,7 @@ def prepare_store(
     report: Report,
     overwrite: bool = False,
     processes: int | None = None,
-    team: Team = ALONE,
+    team: parts.Team = parts.Alone(),
     verify: bool = False,
     check: Callable[[Manifest], None] = lambda manifest: None,
 ) -> OpenStore:
@@ -116,55 +100,64 @@ def prepare_store(
             something else; fewer than two documents are held out; a folder cannot be written; the disk is
             full.
     """
-    folder = store_folder(config)
-    place, partial = place_of(config), partial_of(config)
+    folder = matching.store_folder(config)
 
-    def tokenizer_of_existing() -> Tokenizer | None:
+    def existing_tokenizer() -> Tokenizer | None:
         if (folder / MANIFEST).is_file() and not overwrite:
             store = open_store(folder)
-            check_matches(folder, store.manifest, config)
+            matching.check_matches(folder, store.manifest, config)
             check(store.manifest)
-            check_arrays(store, config.seed, report, every_block=verify)
             return store.tokenizer
         if os.path.lexists(folder):
-            check_replaceable(place)
+            check_replaceable(begin.place_of(config))
         return None
 
-    def begin() -> Plan:
-        sources = find_corpus(config.corpus, output_paths(config))
-        with store_disk_errors(folder):
-            held.enter_context(lock_folder(partial))
-            return begin_build(config, sources, partial, report=report)
-
-    def tokenize() -> None:
-        with store_disk_errors(folder):
-            _tokenize(plan, team, report, processes=processes)
-
-    def finish() -> None:
-        with store_disk_errors(folder):
-            _finish(plan, team.num_ranks(), report, check=check)
-            publish(partial, place)
-            drop_gathered(folder)
-            (folder / JOURNAL).unlink()
-            (folder / LOCK).unlink()
-            if verify:
-                check_arrays(open_store(folder, plan.tokenizer), config.seed, report, every_block=verify)
-
-    tokenizer = team.on_first(tokenizer_of_existing)
-    if tokenizer is None:
-        with ExitStack() as held:
-            with said_on_ctrl_c(lambda: "stopped before a text was tokenized: the same command starts again"):
-                plan = team.on_first(begin)
-            with said_on_ctrl_c(
-                lambda: f"stopped: {partial} keeps what is tokenized; the same command goes on"
-            ):
-                team.on_each(tokenize)
-                team.on_first(finish)
-        tokenizer = plan.tokenizer.moved(folder / "tokenizer")
-    return open_store(folder, tokenizer)
+    existing = team.on_first(existing_tokenizer)
+    tokenizer = existing or _build(config, report, processes=processes, team=team, check=check)
+    store = open_store(folder, tokenizer)
+    if existing or verify:
+        team.on_first(lambda: finish.check_arrays(store, config.seed, report, every_block=verify))
+    return store
 
 
-def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> None:
+def _build(
+    config: PretrainRecipe,
+    report: Report,
+    processes: int | None,
+    team: parts.Team,
+    check: Callable[[Manifest], None],
+) -> Tokenizer:
+    """Build the store of `config`, or go on with an interrupted build. Return its tokenizer."""
+    folder, partial = matching.store_folder(config), begin.partial_of(config)
+    with ExitStack() as held:
+
+        def plan_build() -> begin.Plan:
+            sources = find_corpus(config.corpus, matching.output_paths(config))
+            with begin.store_disk_errors(folder):
+                held.enter_context(begin.lock_folder(partial))
+                return begin.begin_build(config, sources, report)
+
+        def tokenize() -> None:
+            with begin.store_disk_errors(folder):
+                _tokenize(plan, team, report, processes=processes)
+
+        def put_together() -> None:
+            with begin.store_disk_errors(folder):
+                _finish(plan, team.num_ranks(), report, check=check)
+                publish(partial, begin.place_of(config))
+                finish.drop_gathered(folder)
+                (folder / begin.JOURNAL).unlink()
+                (folder / begin.LOCK).unlink()
+
+        with said_on_ctrl_c(lambda: "stopped before a text was tokenized: the same command starts again"):
+            plan = team.on_first(plan_build)
+        with said_on_ctrl_c(lambda: f"stopped: {partial} keeps what is tokenized; the same command goes on"):
+            team.on_each(tokenize)
+            team.on_first(put_together)
+    return plan.tokenizer.moved(folder / "tokenizer")
+
+
+def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int | None) -> None:
     """Tokenize the files that this rank's journal does not list yet; save the journal at intervals."""
     corpus = plan.config.corpus
     folder, files = plan.parts(team.num_ranks())[team.rank()]
@@ -174,24 +167,19 @@ def _tokenize(plan: Plan, team: Team, report: Report, processes: int | None) -> 
     if processes is None:
         processes = num_processes(sources, team.num_local_ranks())
     dtype = ids_dtype(tokenizer.vocab_size)
-    language = None if corpus.format == "sentences" else corpus.language
     start = Place(journal.progress.file, journal.progress.documents)
     del journal.hashes[start.file :]
 
     def save() -> None:
         writer.sync()
-        write_journal(folder, journal)
+        begin.write_journal(folder, journal)
 
     with closing(StoreWriter(folder, dtype, corpus.heldout_fraction, progress=journal.progress)) as writer:
         with progress_display("tokenizing", sources, report, start=start.file) as advance:
             chunks = read_chunks(sources, corpus, start, hashes=journal.hashes, progress=advance)
-            encoded = (
-                encode_in_processes(chunks, plan.partial / "tokenizer", language, processes=processes)
-                if processes
-                else encode_here(chunks, tokenizer, language)
-            )
+            stored = plan.partial / "tokenizer"
             saved = time.monotonic()
-            for chunk, arrays in encoded:
+            for chunk, arrays in encode_chunks(chunks, tokenizer, stored, corpus=corpus, processes=processes):
                 writer.add(chunk, arrays)
                 if time.monotonic() - saved >= JOURNAL_SECONDS:
                     save()
@@ -207,29 +195,29 @@ def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
     return 0 if small or own <= 1 else own
 
 
-def _finish(plan: Plan, num_parts: int, report: Report, check: Callable[[Manifest], None]) -> None:
+def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[Manifest], None]) -> None:
     """Join the parts into one store and write its manifest."""
-    config, tokenizer = plan.config, plan.tokenizer
-    parts = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
-    progress = parts[0][1].progress
+    config, tokenizer, partial = plan.config, plan.tokenizer, plan.partial
+    dtype, fraction = ids_dtype(tokenizer.vocab_size), config.corpus.heldout_fraction
+    journals = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
+    progress = journals[0][1].progress
     if num_parts > 1:
-        progresses = [(folder, journal.progress) for folder, journal in parts]
-        progress = join_parts(plan.partial, progresses, ids_dtype(tokenizer.vocab_size))
-    fraction = config.corpus.heldout_fraction
-    if is_cut(progress, fraction):
-        progress = cut_sides(plan.partial, ids_dtype(tokenizer.vocab_size), progress, fraction=fraction)
-        check_heldout(progress, fraction)
-        report(heldout_line(progress))
+        progress = parts.join_parts(partial, [(each, journal.progress) for each, journal in journals], dtype)
+    if parts.is_cut(progress, fraction):
+        progress = parts.cut_sides(partial, dtype, progress, fraction=fraction)
+        finish.check_heldout(progress, fraction)
+        report(finish.heldout_line(progress))
         # The arrays no longer match the journal: a build that is killed here starts from the beginning.
-        write_journal(plan.partial, Journal(plan.key | {CUT: True}, tokenizer.hash))
-        put_in_place(plan.partial)
-    check_heldout(progress, fraction)
-    hashes = [sha256 for _, journal in parts for sha256 in journal.hashes]
+        begin.write_journal(partial, begin.Journal(plan.key | {parts.CUT: True}, tokenizer.hash))
+        parts.put_in_place(partial)
+    finish.check_heldout(progress, fraction)
+    hashes = [sha256 for _, journal in journals for sha256 in journal.hashes]
     sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
-    if changed := different_files(sources, plan.sources):
-        raise UserError(f"{changed[0]}, while the store was built; run the command again")
-    manifest = count_store(plan.partial, tokenizer, progress, options=store_options(config), sources=sources)
+    for change in matching.different_files(sources, plan.sources):
+        raise UserError(f"{change}, while the store was built; run the command again")
+    options = matching.store_options(config)
+    manifest = finish.count_store(partial, tokenizer, progress, options=options, sources=sources)
     check(manifest)
-    write_manifest(plan.partial, manifest)
-    for folder in part_folders(plan.partial):
+    write_manifest(partial, manifest)
+    for folder in parts.part_folders(partial):
         shutil.rmtree(folder)

@@ -58,43 +58,33 @@ def progress_display(
         yield advance
 
 
-def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
+def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
     """A line for the user if files have a byte order mark that overrides `corpus.encoding`, else none."""
     if corpus.format == "parquet":
-        return []
-    found = [
-        (source, mark)
-        for source in sources
-        if (mark := deciding_mark(source.path, corpus.decoding(source.path).encoding))
-    ]
-    if not found:
-        return []
-    (first, mark), others = found[0], len(found) - 1
-    more = f", and so are {others:,} other files" if others else ""
-    return [f"{mark_note(first.path, mark)}{more}"]
+        return
+    marks = {path: deciding_mark(path, corpus.decoding(path).encoding) for path in (s.path for s in sources)}
+    if found := [(path, mark) for path, mark in marks.items() if mark]:
+        more = f", and so are {len(found) - 1:,} other files" if len(found) > 1 else ""
+        yield f"{mark_note(*found[0])}{more}"
 
 
-def bad_bytes_notes(sources: Sequence[Source], corpus: CorpusConfig, report: Report) -> list[str]:
-    """Lines for the user about bytes that `corpus.bad_bytes` replaces, or leaves out with their lines. All
-    files are read, unless it refuses such bytes."""
-    if corpus.bad_bytes == "refuse" or corpus.format == "parquet":
-        return []
-    notes: list[str] = []
-    with progress_display("looking for bad bytes", sources, report) as advance:
-        for source in sources:
-            decoding = corpus.decoding(source.path)
-            bad = find_bad_lines(source.path, decoding, advance)
-            notes += bad.notes(source.path, decoding)
-    return notes
+def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig, report: Report) -> Iterator[str]:
+    """Lines for the user before the text is read: on encodings, layout, the rules of splitting, and bytes
+    that `corpus.bad_bytes` replaces, or leaves out with their lines.
 
-
-def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig) -> list[str]:
-    """Lines for the user before the text is read: on encodings, layout, and the rules of splitting."""
-    notes = encoding_notes(sources, corpus)
-    notes += [f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus)]
+    All files are read, unless it refuses such bytes; `report` then takes lines on how far this is.
+    """
+    yield from encoding_notes(sources, corpus)
+    yield from (f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus))
     if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
-        notes.append(f"sentences: there are no rules for {corpus.language}; those for {rules} are used")
-    return notes
+        yield f"sentences: there are no rules for {corpus.language}; those for {rules} are used"
+    if corpus.bad_bytes == "refuse" or corpus.format == "parquet":
+        return
+    with progress_display("looking for bad bytes", sources, report) as advance:
+        decodings = [(source.path, corpus.decoding(source.path)) for source in sources]
+        found = [(find_bad_lines(path, decoding, advance), path, decoding) for path, decoding in decodings]
+    for bad, path, decoding in found:
+        yield from bad.notes(path, decoding)
 
 
 def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Source]:
@@ -127,10 +117,14 @@ class Place:
 
 @dataclass(frozen=True)
 class DocumentEnd:
-    """Facts about a document that are known once it has been read to its end."""
+    """Facts about a document that are known once it has been read to its end.
+
+    Attributes:
+        content_hash: a 64-bit hash of the paragraphs, which decides the side. Equal text has an equal hash in
+            any file.
+    """
 
     content_hash: int
-    """A 64-bit hash of the paragraphs, which decides the side. Equal text has an equal hash in any file."""
     num_bytes: int
     after: Place
 

@@ -1,7 +1,7 @@
 """Chunks of text -> sentences -> token ids, on all cores, in order."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.chunks import Chunk
 from bertcli.corpus.documents import count_words, split_sentences
 from bertcli.corpus.token_store import ids_dtype
@@ -35,70 +36,60 @@ class EncodedChunk:
     piece_words: NDArray[np.int64]
 
 
-def encode_chunk(
-    cache: WordCache, language: str | None, paragraphs: list[str], starts: list[int], dtype: np.dtype[Any]
-) -> EncodedChunk:
-    """Split the text of a chunk into sentences and tokenize it; if `language` is None, paragraphs are
-    sentences."""
-    sentences: list[str] = []
-    bounds: list[int] = []
-    words: list[int] = []
-    for start, end in itertools.pairwise([*starts, len(paragraphs)]):
-        bounds.append(len(sentences))
-        words.append(count_words(paragraphs[start:end]))
-        if language is None:
-            sentences += _after_blanks(paragraphs[start:end], cache.tokenizer)
-        else:
-            for paragraph in paragraphs[start:end]:
-                sentences += _after_blanks(split_sentences(paragraph, language), cache.tokenizer)
-    ends = np.array([*bounds, len(sentences)])
-    encoded = cache.encode(sentences)
-    is_kept = encoded.lengths > 0
-    kept = sums(is_kept, ends)
-    return EncodedChunk(
-        ids=encoded.ids.astype(dtype),
-        lengths=encoded.lengths[is_kept],
-        piece_sentences=kept,
-        piece_dropped=np.diff(ends) - kept,
-        piece_words=np.array(words, np.int64),
-    )
+class ChunkEncoder:
+    """Splits the text of chunks into sentences and tokenizes them."""
+
+    def __init__(self, tokenizer: Tokenizer | Path, corpus: CorpusConfig):
+        """`tokenizer`: also its folder."""
+        tokenizer = Tokenizer.load(tokenizer) if isinstance(tokenizer, Path) else tokenizer
+        self._cache, self._corpus = WordCache(tokenizer), corpus
+        self._dtype = ids_dtype(tokenizer.vocab_size)
+
+    def __call__(self, paragraphs: list[str], starts: list[int]) -> EncodedChunk:
+        """Encode the paragraphs of a chunk, whose pieces start at `starts`."""
+        sentences: list[str] = []
+        bounds: list[int] = []
+        words: list[int] = []
+        for start, end in itertools.pairwise([*starts, len(paragraphs)]):
+            bounds.append(len(sentences))
+            words.append(count_words(paragraphs[start:end]))
+            if self._corpus.format == "sentences":
+                sentences += self._after_blanks(paragraphs[start:end])
+            else:
+                for paragraph in paragraphs[start:end]:
+                    sentences += self._after_blanks(split_sentences(paragraph, self._corpus.language))
+        ends = np.array([*bounds, len(sentences)])
+        encoded = self._cache.encode(sentences)
+        is_kept = encoded.lengths > 0
+        kept = sums(is_kept, ends)
+        return EncodedChunk(
+            ids=encoded.ids.astype(self._dtype),
+            lengths=encoded.lengths[is_kept],
+            piece_sentences=kept,
+            piece_dropped=np.diff(ends) - kept,
+            piece_words=np.array(words, np.int64),
+        )
+
+    def _after_blanks(self, sentences: list[str]) -> list[str]:
+        """The sentences of a text; all but the first get a blank in front if the tokenizer marks blanks."""
+        if not self._cache.tokenizer.marks_blanks:
+            return sentences
+        return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
 
 
-def _after_blanks(sentences: list[str], tokenizer: Tokenizer) -> list[str]:
-    """The sentences of a text; all but the first get a blank in front if the tokenizer marks blanks."""
-    if not tokenizer.marks_blanks:
-        return sentences
-    return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
-
-
-def encode_here(
-    chunks: Iterable[Chunk], tokenizer: Tokenizer, language: str | None
+def encode_chunks(
+    chunks: Iterable[Chunk], tokenizer: Tokenizer, folder: Path, corpus: CorpusConfig, processes: int
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """Encode chunks in this process, which is faster for a small corpus."""
-    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
-    for chunk in chunks:
-        yield chunk, encode_chunk(cache, language, chunk.paragraphs, starts=chunk.starts, dtype=dtype)
+    """Encode chunks, in order, in `processes` of one thread each; 0 is this process, faster for few chunks.
 
-
-def encode_in_processes(
-    chunks: Iterable[Chunk], folder: Path, language: str | None, processes: int
-) -> Iterator[tuple[Chunk, EncodedChunk]]:
-    """Encode chunks, in the order of `encode_here`, in `processes` with the tokenizer of `folder`.
-
-    Each process has one thread. Raises `UserError` if a process dies.
+    `folder` holds the tokenizer. Raises `UserError` if a process dies.
     """
     return in_processes(
         chunks,
         lambda chunk: (chunk.paragraphs, chunk.starts),
-        _encoder,
-        given=(folder, language),
+        ChunkEncoder,
+        given=(folder if processes else tokenizer, corpus),
         processes=processes,
         died="a process that tokenizes died, perhaps because memory ran out; run the command again: it "
         "resumes from here",
     )
-
-
-def _encoder(folder: Path, language: str | None) -> Callable[[list[str], list[int]], EncodedChunk]:
-    tokenizer = Tokenizer.load(folder)
-    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
-    return lambda paragraphs, starts: encode_chunk(cache, language, paragraphs, starts=starts, dtype=dtype)

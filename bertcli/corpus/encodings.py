@@ -87,11 +87,6 @@ class BadLines:
         if len(self.shown) < _SHOWN:
             self.shown.append(f"line {number:,}: {_excerpt(text)}")
 
-    @property
-    def seem_foreign(self) -> bool:
-        """True if so many lines have such bytes that the text is likely in another encoding."""
-        return self.count > max(1, _FOREIGN * self.lines)
-
     def notes(self, path: Path, decoding: Decoding) -> list[str]:
         """The lines for the user, if any, under a `bad_bytes` that does not refuse such bytes."""
         if not self.count:
@@ -100,7 +95,8 @@ class BadLines:
         lines = "1 line is" if self.count == 1 else f"{self.count:,} lines are"
         held = f"of {self.lines:,}, for {BAD_BYTES} {self.encoding}"
         named = "".join(f"\n  {each}" for each in self.shown)
-        doubt = f"\n  So many mean another encoding: name it in {decoding.key}" if self.seem_foreign else ""
+        is_foreign = self.count > max(1, _FOREIGN * self.lines)
+        doubt = f"\n  So many mean another encoding: name it in {decoding.key}" if is_foreign else ""
         return [f"{path}: {lines} {how}, {held}:{named}{doubt}"]
 
     def share_line(self) -> str:

@@ -15,20 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.blocks import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
 from bertcli.corpus.chunks import Report
-from bertcli.corpus.manifest import (
-    BLOCK_BYTES,
-    HASH_BYTES,
-    SUFFIX,
-    Manifest,
-    SourceRecord,
-    block_hash,
-    num_blocks,
-    rebuild,
-)
+from bertcli.corpus.manifest import Manifest, SideCounts, SourceRecord, rebuild
 from bertcli.corpus.matching import given_tokenizer
-from bertcli.corpus.token_store import HASHES, SIDES, OpenStore, ids_dtype
-from bertcli.corpus.writer import NAMES, BuildProgress
+from bertcli.corpus.token_store import HASHES, NAMES, SIDES, OpenStore, ids_dtype
+from bertcli.corpus.writer import BuildProgress
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, flush_to_disk, open_plain
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -221,10 +213,9 @@ def count_store(
 ) -> Manifest:
     """The manifest of the arrays in `folder`. The ids are read once, one block at a time."""
     uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
-    counts = {
-        name: side.counts(unk_tokens=int(uses[name][tokenizer.unk_id]))
-        for name, side in progress.sides.items()
-    }
+    train, heldout = (
+        progress.sides[side] + SideCounts(unk_tokens=int(uses[side][tokenizer.unk_id])) for side in SIDES
+    )
     return Manifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_hash=tokenizer.hash,
@@ -233,8 +224,8 @@ def count_store(
         arrays={array: (folder / array).stat().st_size for array in ARRAYS},
         hashes=gather_hashes(folder),
         pieces={side: tuple(numbers) for side, numbers in progress.pieces.items()},
-        train=counts["train"],
-        heldout=counts["heldout"],
+        train=train,
+        heldout=heldout,
         dropped_documents=progress.dropped_documents,
         dropped_sentences=progress.dropped_sentences,
         unigram_entropy=unigram_entropy(uses["train"]),

@@ -21,15 +21,18 @@ _LONGEST_CUT = max(map(len, _CUT))
 
 
 class JsonText(NamedTuple):
-    """The text of one value, as it is written in the file."""
+    """The text of one value, as it is written in the file.
+
+    Attributes:
+        place: the place in the file: `line 17`, or in a list `object 3 (line 17)`.
+        number: the number of the line, or of the value in the list, from 1.
+        text: the text; a blank line also gives one.
+    """
 
     place: str
-    """The place in the file: `line 17`, or in a list `object 3 (line 17)`."""
     number: int
-    """The number of the line, or of the value in the list, from 1."""
     first_line: int
     text: str
-    """The text; a blank line also gives one."""
 
 
 def read_json_texts(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[JsonText]:

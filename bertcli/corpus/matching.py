@@ -1,6 +1,6 @@
 """The tokenizer of a store, and the comparison of a store with a config: options, files, sizes, times."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -87,11 +87,6 @@ def train_on_corpus(
     return tokenizer
 
 
-WHAT_NOW = (
-    "Build the store again with bertcli prepare CONFIG --overwrite, or name another folder in corpus.store"
-)
-
-
 def store_folder(config: PretrainConfig) -> Path:
     """The folder of the config's store: `corpus.store`, or `store` in `output_dir`."""
     return Path(config.corpus.store or RunLayout(Path(config.output_dir)).store).expanduser()
@@ -133,7 +128,8 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
     """
     problems = _different_options(manifest.options, store_options(config))
     if not problems:
-        problems = different_files(manifest.sources, find_present(config.corpus.files, output_paths(config)))
+        present = find_present(config.corpus.files, output_paths(config))
+        problems += different_files(manifest.sources, present)
         path = given_tokenizer(config)
         exists = path is not None and Path(path).expanduser().exists()
         tokenizer = load_given_tokenizer(config) if exists else None
@@ -141,8 +137,10 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
             problems.append(f"{path}: the tokenizer has changed")
     if problems:
         shown = [*problems[:10], f"and {len(problems) - 10} more"] if len(problems) > 10 else problems
+        lines = "".join(f"\n  {each}" for each in shown)
         raise UserError(
-            "\n  ".join([f"{folder}: the store was built from something else:", *shown, WHAT_NOW])
+            f"{folder}: the store was built from something else:{lines}\n  Build the store again with "
+            "bertcli prepare CONFIG --overwrite, or name another folder in corpus.store"
         )
 
 
@@ -155,18 +153,14 @@ def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]
     ]
 
 
-def different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> list[str]:
+def different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> Iterator[str]:
     """One line for each file that differs from its record, or has no record."""
     known = {record.name: record for record in records}
-    return [problem for source in present if (problem := _difference(known.get(source.name), source))]
-
-
-def _difference(record: SourceRecord | None, source: Source) -> str | None:
-    if record is None:
-        return f"{source.path}: this file is new"
-    now = stat_source(source)
-    if now.size != record.size:
-        return f"{source.path}: the file changed, from {record.size:,} bytes to {now.size:,}"
-    if now.mtime_ns != record.mtime_ns and file_hash(source.path) != record.sha256:
-        return f"{source.path}: the file changed; its size is the same"
-    return None
+    for source in present:
+        record, now = known.get(source.name), stat_source(source)
+        if record is None:
+            yield f"{source.path}: this file is new"
+        elif now.size != record.size:
+            yield f"{source.path}: the file changed, from {record.size:,} bytes to {now.size:,}"
+        elif now.mtime_ns != record.mtime_ns and file_hash(source.path) != record.sha256:
+            yield f"{source.path}: the file changed; its size is the same"

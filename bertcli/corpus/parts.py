@@ -123,51 +123,34 @@ T = TypeVar("T")
 
 
 class Team(Protocol):
-    """The processes that build a store together on a shared disk, such as `bertcli.training.ranks`."""
+    """The processes that build a store together on a shared disk, such as `bertcli.training.ranks`.
+
+    What stands here is a team of one process.
+    """
 
     def rank(self) -> int:
         """The number of this process."""
-        ...
-
-    def num_ranks(self) -> int:
-        """The number of processes that build the store together."""
-        ...
-
-    def num_local_ranks(self) -> int:
-        """The number of these processes on this machine."""
-        ...
-
-    def on_first(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which only the first process does."""
-        ...
-
-    def on_each(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which each process does; all processes wait for the last."""
-        ...
-
-
-class Alone:
-    """A team of one process."""
-
-    def rank(self) -> int:
-        """The number of this process: 0."""
         return 0
 
     def num_ranks(self) -> int:
-        """The number of processes: 1."""
+        """The number of processes that build the store together."""
         return 1
 
     def num_local_ranks(self) -> int:
-        """The number of processes on this machine: 1."""
+        """The number of these processes on this machine."""
         return 1
 
     def on_first(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`."""
+        """Return the result of `work`, which only the first process does."""
         return work()
 
     def on_each(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`."""
+        """Return the result of `work`, which each process does; all processes wait for the last."""
         return work()
+
+
+class Alone(Team):
+    """A team of one process."""
 
 
 def part_folder(folder: Path, part: int, num_parts: int) -> Path:
@@ -197,8 +180,7 @@ def join_parts(
     for name in SIDES:
         with closing(SideFiles(folder / name, dtype)) as files:
             for part, progress in parts:
-                side = progress.sides[name]
-                files.append_side(part / name, side.documents, side.sentences, side.tokens)
+                files.append_side(part / name, progress.sides[name])
             files.sync()
     for _, progress in parts:
         for name, side in progress.sides.items():

@@ -106,12 +106,15 @@ _FEWEST_DOCUMENTS = 20
 
 
 class LayoutAdvice(NamedTuple):
-    """One way in which the text does not match the config, and the change that mends it."""
+    """One way in which the text does not match the config, and the change that mends it.
+
+    Attributes:
+        share: the share of files, among those that were read, with this problem.
+    """
 
     problem: str
     mend: str
     share: float
-    """The share of files, among those that were read, with this problem."""
 
 
 def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[LayoutAdvice]:

@@ -3,7 +3,7 @@
 import difflib
 import glob
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,13 +17,17 @@ from bertcli.system.files import looked_in, refuse_special
 
 @dataclass(frozen=True)
 class Source:
-    """One file of a corpus."""
+    """One file of a corpus.
+
+    Attributes:
+        name: the name in manifests: the absolute path, or `sample:NAME`, which is the same on any machine.
+        listed: true if the config names the file itself, not a folder or a pattern; the file must then hold
+            text.
+    """
 
     name: str
-    """The name in manifests: the absolute path, or `sample:NAME`, which is the same on any machine."""
     path: Path
     listed: bool
-    """True if the config names the file itself, not a folder or a pattern; the file must then hold text."""
 
     @property
     def size(self) -> int:
@@ -65,21 +69,21 @@ def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[S
 def _expand(name: str, outputs: Collection[Path]) -> Iterator[Source]:
     path = Path(name).expanduser()
     refuse_special(path)
+    found: Iterable[Path] = []
     if path.is_file():
         yield Source(_full_name(path), path, listed=True)
     elif path.is_dir():
-        yield from (_found(file) for file in _walk(path, outputs))
+        found = [path]
     elif name in SAMPLES:
         yield Source(f"sample:{name}", SAMPLES[name], listed=True)
     elif glob.has_magic(name):
-        for file in map(Path, sorted(_matches(path, outputs))):
-            if not _is_in_output(file, path, outputs):
-                refuse_special(file)
-                yield from (_found(inner) for inner in (_walk(file, outputs) if file.is_dir() else [file]))
-
-
-def _found(path: Path) -> Source:
-    return Source(_full_name(path), path, listed=False)
+        matches = map(Path, sorted(_matches(path, outputs)))
+        found = (match for match in matches if not _is_in_output(match, path, outputs))
+    for top in found:
+        refuse_special(top)
+        inside = (path for path in _below(top, outputs) if path.is_file())
+        for file in inside if top.is_dir() else [top]:
+            yield Source(_full_name(file), file, listed=False)
 
 
 def _full_name(path: Path) -> str:
@@ -106,10 +110,6 @@ def _matches(pattern: Path, outputs: Collection[Path]) -> set[str]:
         for folder in folders
         for match in _matches(Path(glob.escape(str(folder)), *pattern.parts[cut + 1 :]), outputs)
     }
-
-
-def _walk(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
-    return (path for path in _below(folder, outputs) if path.is_file())
 
 
 def _below(folder: Path, outputs: Collection[Path]) -> Iterator[Path]:
@@ -181,12 +181,15 @@ _BINARY = rb"(?s:.{0,28}?)[\x00-\x08\x0e-\x1a]"
 
 
 class Kind(NamedTuple):
-    """A kind of file that is not plain text."""
+    """A kind of file that is not plain text.
+
+    Attributes:
+        name: the name with its article, as in "FILE is a PDF".
+        mend: the advice for the user.
+    """
 
     name: str
-    """The name with its article, as in "FILE is a PDF"."""
     mend: str
-    """The advice for the user."""
 
 
 _MAGIC = [

@@ -11,17 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertcli.config.section import Decoding
-from bertcli.corpus.encodings import (
-    BAD_BYTES_KEPT,
-    BadLines,
-    bad_bytes_advice,
-    is_damaged,
-    marked_encoding,
-    new_decoder,
-    reads_marks,
-    wide_encoding,
-    with_replaced,
-)
+from bertcli.corpus import encodings
 from bertcli.corpus.sources import START_BYTES, describe_kind
 from bertcli.system.errors import UserError
 from bertcli.system.files import open_input
@@ -85,7 +75,7 @@ def numbered_lines(path: Path, decoding: Decoding, progress: Progress = silent) 
     numbered = enumerate(all_lines(path, decoding, progress), start=1)
     if decoding.bad_bytes != "skip-line":
         return numbered
-    return ((number, line) for number, line in numbered if not is_damaged(line))
+    return ((number, line) for number, line in numbered if not encodings.is_damaged(line))
 
 
 def read_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
@@ -99,7 +89,7 @@ def read_text(path: Path, decoding: Decoding) -> str:
     Raises `UserError` as `all_lines` does, and for bad bytes under `skip-line`.
     """
     text = "".join(decoded_blocks(path, decoding, silent))
-    if decoding.bad_bytes == "skip-line" and is_damaged(text):
+    if decoding.bad_bytes == "skip-line" and encodings.is_damaged(text):
         raise UserError(
             f"{path}: holds bytes that are not {decoding.encoding}, and as one text of JSON it has no lines "
             f"that could be left out; set {decoding.section}.bad_bytes: replace"
@@ -114,7 +104,7 @@ def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterat
         "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
         if codecs.lookup(encoding).name in _ESCAPES:
             raise LookupError
-        decoder = new_decoder(encoding, "strict" if is_strict else BAD_BYTES_KEPT)
+        decoder = encodings.new_decoder(encoding, "strict" if is_strict else encodings.BAD_BYTES_KEPT)
     except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that refuses everything
         raise UserError(
             f"{decoding.key}: {encoding!r} is not an encoding of text files that Python knows; common: "
@@ -135,8 +125,8 @@ def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterat
                 f"{path}: does not begin with a byte order mark, which {encoding} needs. If it is UTF-16 "
                 f"without one, set {decoding.key} to utf-16-le or utf-16-be; else name its encoding there"
             ) from None
-        if decoding.bad_bytes == "replace" and is_damaged(text):
-            text = with_replaced(text)
+        if decoding.bad_bytes == "replace" and encodings.is_damaged(text):
+            text = encodings.with_replaced(text)
         yield text.removeprefix("\ufeff") if is_start else text
         is_start = is_start and not text
         offset += len(block)
@@ -144,10 +134,10 @@ def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterat
 
 def _encoding_of(path: Path, start: bytes, encoding: str, key: str) -> str:
     """The encoding of a file with this start. Raises `UserError` if it does not look like `encoding`."""
-    wide = wide_encoding(start)
+    wide = encodings.wide_encoding(start)
     if wide is None or b"\0" in "a".encode(encoding):
         return encoding
-    if marked_encoding(start) and reads_marks(encoding):
+    if encodings.marked_encoding(start) and encodings.reads_marks(encoding):
         return wide
     raise UserError(f"{path}: begins like {wide.upper()[:6]}: set {key}: {wide}")
 
@@ -157,7 +147,7 @@ def deciding_mark(path: Path, encoding: str) -> str | None:
     such mark, or if the file cannot be read."""
     try:
         start = next(read_blocks(path, silent, START_BYTES), b"")
-        return marked_encoding(start) if reads_marks(encoding) else None
+        return encodings.marked_encoding(start) if encodings.reads_marks(encoding) else None
     except (UserError, LookupError):
         return None
 
@@ -176,22 +166,22 @@ def _wrong_bytes(
     bad = find_bad_lines(path, decoding, most=start + COUNTED)
     return UserError(
         f"{path}, line {bad.first_line:,}: byte {start + error.start} (0x{wrong[:4].hex()}) is not "
-        f"{encoding}: {error.reason}; {bad.share_line()}. {bad_bytes_advice(decoding)}"
+        f"{encoding}: {error.reason}; {bad.share_line()}. {encodings.bad_bytes_advice(decoding)}"
     )
 
 
 def find_bad_lines(
     path: Path, decoding: Decoding, progress: Progress = silent, most: float = math.inf
-) -> BadLines:
+) -> encodings.BadLines:
     """The lines with bad bytes in a file, or in about its first `most` characters.
 
     Raises `UserError` as `all_lines` does, but not for bad bytes.
     """
-    bad, last = BadLines(deciding_mark(path, decoding.encoding) or decoding.encoding), ""
+    bad, last = encodings.BadLines(deciding_mark(path, decoding.encoding) or decoding.encoding), ""
     for text in decoded_blocks(path, decoding._replace(bad_bytes="skip-line"), progress):
-        if is_damaged(text):
+        if encodings.is_damaged(text):
             for number, part in enumerate(text.split("\n"), start=bad.lines):
-                if is_damaged(part):
+                if encodings.is_damaged(part):
                     bad.add(number, part)
         bad.lines, last = bad.lines + text.count("\n"), text or last
         most -= len(text)
@@ -228,15 +218,12 @@ def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
 
 
 def _blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
-    if path.suffix == ".gz":
-        with gzip.GzipFile(fileobj=raw) as stream:
-            while block := stream.read(size):
-                yield block
-    elif path.suffix == ".zst":
+    if path.suffix == ".zst":
         yield from _zst_blocks(path, raw, size // 8)
-    else:
-        while block := raw.read(size):
-            yield block
+        return
+    stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+    while block := stream.read(size):
+        yield block
 
 
 def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:

@@ -18,20 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.corpus.manifest import (
-    HASH_BYTES,
-    MANIFEST,
-    Manifest,
-    SideCounts,
-    num_blocks,
-    read_manifest,
-    rebuild,
-)
+from bertcli.corpus import blocks
+from bertcli.corpus.manifest import MANIFEST, Manifest, SideCounts, read_manifest, rebuild
 from bertcli.system.errors import UserError
 from bertcli.system.files import is_cut
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 SIDES = ("train", "heldout")
+NAMES = ("ids", "sentences", "documents", "pairs")
+"""The arrays of a side."""
 HASHES = "hashes.bin"
 OFFSET_DTYPE = np.dtype("<u8")
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -48,6 +43,8 @@ class TokenStore:
         documents: uint64 [num_documents + 1]; the start of each document in `sentences`, then the end.
         pairs: uint64 [num_documents + 1]; the number of sentence boundaries inside the documents before
             document d. It is documents[d] - d, because every document has a sentence.
+        sources: the start in `sentences` of each document of the text, then the end, if documents here are
+            pieces of those; else None.
     """
 
     ids: NDArray[Any]
@@ -55,8 +52,6 @@ class TokenStore:
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
     sources: NDArray[np.uint64] | None = None
-    """The start in `sentences` of each document of the text, then the end, if documents here are pieces of
-    those; else None."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the paths instead of the arrays: loader processes map the files again without a copy."""
@@ -98,12 +93,15 @@ class TokenStore:
 
 @dataclass(frozen=True)
 class OpenStore:
-    """A store: both sides, the tokenizer that made them, and the manifest."""
+    """A store: both sides, the tokenizer that made them, and the manifest.
+
+    Attributes:
+        heldout: the held-out side; it has no documents if `corpus.heldout_fraction` is 0.
+    """
 
     folder: Path
     train: TokenStore
     heldout: TokenStore
-    """The held-out side; it has no documents if `corpus.heldout_fraction` is 0."""
     tokenizer: Tokenizer
     manifest: Manifest
 
@@ -118,11 +116,11 @@ def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
     tokenizer = tokenizer or Tokenizer.load(folder / "tokenizer")
     if tokenizer.hash != manifest.tokenizer_hash or tokenizer.vocab_size != manifest.vocab_size:
         raise UserError(f"{folder / 'tokenizer'}: not the tokenizer that made this store. {rebuild(folder)}")
-    sides = {"train": manifest.train, "heldout": manifest.heldout}
+    sides, dtype = {"train": manifest.train, "heldout": manifest.heldout}, ids_dtype(manifest.vocab_size)
     sizes = {
         f"{side}/{name}.bin": size
         for side, counts in sides.items()
-        for name, size in array_sizes(counts, manifest.vocab_size).items()
+        for name, size in array_sizes(counts, dtype).items()
     }
     pieces = {side: sum(manifest.pieces.get(side, ())) or counts.documents for side, counts in sides.items()}
     if (
@@ -133,7 +131,7 @@ def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
         raise UserError(
             f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {rebuild(folder)}"
         )
-    sizes |= {HASHES: HASH_BYTES * sum(map(num_blocks, sizes.values()))}
+    sizes |= {HASHES: blocks.HASH_BYTES * sum(map(blocks.num_blocks, sizes.values()))}
     for name, size in sizes.items():
         path = folder / name
         found = path.stat().st_size if path.is_file() else None
@@ -141,21 +139,15 @@ def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
             got = "it is missing" if found is None else f"it has {found:,} bytes"
             raise UserError(f"{path}: damaged: {got}, {size:,} were written. {rebuild(folder)}")
     train, heldout = (
-        _open_side(folder / side, counts, manifest.pieces[side], ids=ids_dtype(manifest.vocab_size))
-        for side, counts in sides.items()
+        _open_side(folder / side, counts, manifest.pieces[side], ids=dtype) for side, counts in sides.items()
     )
     return OpenStore(folder, train, heldout, tokenizer=tokenizer, manifest=manifest)
 
 
-def array_sizes(counts: SideCounts, vocab_size: int) -> dict[str, int]:
-    """The name of each array of a side -> its bytes."""
-    documents = (counts.documents + 1) * OFFSET_DTYPE.itemsize
-    return {
-        "ids": counts.tokens * ids_dtype(vocab_size).itemsize,
-        "sentences": (counts.sentences + 1) * OFFSET_DTYPE.itemsize,
-        "documents": documents,
-        "pairs": documents,
-    }
+def array_sizes(counts: SideCounts, ids: np.dtype[Any]) -> dict[str, int]:
+    """The name of each array of a side -> its bytes; `ids`: the dtype of the ids."""
+    sentences, documents = (8 * (number + 1) for number in (counts.sentences, counts.documents))
+    return dict(zip(NAMES, (counts.tokens * ids.itemsize, sentences, documents, documents), strict=True))
 
 
 def ids_dtype(vocab_size: int) -> np.dtype[Any]:

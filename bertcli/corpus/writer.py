@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.corpus.blocks import HashedFile
 from bertcli.corpus.chunks import Chunk, DocumentEnd
 from bertcli.corpus.encode import EncodedChunk
-from bertcli.corpus.manifest import HashedFile, SideCounts
-from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
+from bertcli.corpus.manifest import SideCounts
+from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES, array_sizes
 
-NAMES = ("ids", "sentences", "documents", "pairs")
 BLOCK = 1 << 22
 """The number of values copied at once."""
 
@@ -22,17 +22,14 @@ BLOCK = 1 << 22
 class SideFiles:
     """The files `ids.bin`, `sentences.bin`, `documents.bin` and `pairs.bin` of a folder, open to append."""
 
-    def __init__(
-        self, folder: Path, dtype: np.dtype[Any], documents: int = 0, sentences: int = 0, tokens: int = 0
-    ):
-        """Open the files to append after the first `documents` documents; the rest is cut off."""
+    def __init__(self, folder: Path, dtype: np.dtype[Any], held: SideCounts = SideCounts()):
+        """Open the files to append after what `held` counts; the rest is cut off."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.documents, self.sentences, self.tokens = documents, sentences, tokens
+        self.documents, self.sentences, self.tokens = held.documents, held.sentences, held.tokens
         self._dtype = dtype
-        counts = {"ids": tokens * dtype.itemsize}
-        counts |= {"sentences": sentences * 8 + 8, "documents": documents * 8 + 8, "pairs": documents * 8 + 8}
         # Truncating a new file of offsets to the size of one makes the 0 with which offsets start.
-        self._files = {name: HashedFile(folder / f"{name}.bin", counts[name]) for name in NAMES}
+        sizes = array_sizes(held, dtype)
+        self._files = {name: HashedFile(folder / f"{name}.bin", size) for name, size in sizes.items()}
 
     def append_sentences(self, ids: NDArray[Any], lengths: NDArray[np.uint32]) -> None:
         """Append sentences: the ids of all [tokens], and the number of tokens of each [S]."""
@@ -50,15 +47,15 @@ class SideFiles:
         self._write("pairs", (ends - numbers).astype(OFFSET_DTYPE))
         self.documents += len(counts)
 
-    def append_side(self, folder: Path, documents: int, sentences: int, tokens: int) -> None:
-        """Append all documents of another folder, whose files hold these numbers of items."""
-        self._append_file(folder, "ids", tokens, shift=0)
-        self._append_file(folder, "sentences", sentences, shift=self.tokens)
-        self._append_file(folder, "documents", documents, shift=self.sentences)
-        self._append_file(folder, "pairs", documents, shift=self.sentences - self.documents)
-        self.documents += documents
-        self.sentences += sentences
-        self.tokens += tokens
+    def append_side(self, folder: Path, held: SideCounts) -> None:
+        """Append all documents of another folder, whose files hold what `held` counts."""
+        self._append_file(folder, "ids", held.tokens, shift=0)
+        self._append_file(folder, "sentences", held.sentences, shift=self.tokens)
+        self._append_file(folder, "documents", held.documents, shift=self.sentences)
+        self._append_file(folder, "pairs", held.documents, shift=self.sentences - self.documents)
+        self.documents += held.documents
+        self.sentences += held.sentences
+        self.tokens += held.tokens
 
     def sync(self) -> None:
         """Wait until all appended data is on the disk."""
@@ -89,17 +86,14 @@ FEW_DOCUMENTS = 40
 
 
 @dataclass
-class SideProgress:
-    """The counts of one side, train or held out, of a store that is being built."""
+class SideProgress(SideCounts):
+    """The counts of one side, train or held out, of a store that is being built; all but `unk_tokens`.
 
-    documents: int = 0
-    one_sentence_documents: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    words: int = 0
-    bytes: int = 0
+    Attributes:
+        first: the content hash and the number of sentences of each of the first `FEW_DOCUMENTS` documents.
+    """
+
     first: list[list[int]] = field(default_factory=list)
-    """The content hash and the number of sentences of each of the first `FEW_DOCUMENTS` documents."""
 
     def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
         """Count a document that has ended."""
@@ -112,34 +106,34 @@ class SideProgress:
         if len(self.first) < FEW_DOCUMENTS:
             self.first.append([end.content_hash, sentences])
 
-    def counts(self, unk_tokens: int = 0) -> SideCounts:
-        """The counts as a manifest holds them."""
-        values = {name: value for name, value in vars(self).items() if name != "first"}
-        return SideCounts(**values, unk_tokens=unk_tokens)
-
 
 @dataclass
 class BuildProgress:
-    """The state of a build after the documents that it has written; enough to resume it."""
+    """The state of a build after the documents that it has written; enough to resume it.
+
+    Attributes:
+        file, documents: the number of a file, and of its documents that have been read; files before it are
+            complete.
+        smallest_hashes: the two smallest hashes of stored documents; a larger held-out share would take these
+            first.
+        cut_documents: the number of documents that were cut to hold out runs of sentences; 0 if documents are
+            held out.
+        pieces: side -> the number of pieces, on this side, of each cut document that has any there.
+    """
 
     file: int = 0
     documents: int = 0
-    """The number of documents of that file that have been read."""
     sides: dict[str, SideProgress] = field(default_factory=lambda: {side: SideProgress() for side in SIDES})
     dropped_documents: int = 0
     dropped_sentences: int = 0
     smallest_hashes: list[int] = field(default_factory=list)
-    """The two smallest hashes of stored documents; a larger held-out share would take these first."""
     cut_documents: int = 0
-    """The number of documents that were cut to hold out runs of sentences; 0 if documents are held out."""
     pieces: dict[str, list[int]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    """Side -> the number of pieces, on this side, of each cut document that has any there."""
 
     @property
     def text(self) -> SideCounts:
         """The counts of both sides together."""
-        train, heldout = (side.counts() for side in self.sides.values())
-        return train + heldout
+        return self.sides["train"] + self.sides["heldout"]
 
 
 class StoreWriter:
@@ -148,12 +142,7 @@ class StoreWriter:
     def __init__(self, folder: Path, dtype: np.dtype[Any], heldout_fraction: float, progress: BuildProgress):
         self.progress = progress
         self._threshold = int(heldout_fraction * 2**64)
-        self._sides = {
-            name: SideFiles(
-                folder / name, dtype, side.documents, sentences=side.sentences, tokens=side.tokens
-            )
-            for name, side in progress.sides.items()
-        }
+        self._sides = {name: SideFiles(folder / name, dtype, held) for name, held in progress.sides.items()}
         self._spool = _DocumentSpool(folder, dtype)
 
     def add(self, chunk: Chunk, encoded: EncodedChunk) -> None:
@@ -167,20 +156,20 @@ class StoreWriter:
             ids, lengths = encoded.ids[token:token_end], encoded.lengths[sentence:sentence_end]
             dropped, words = int(encoded.piece_dropped[piece]), int(encoded.piece_words[piece])
             sentence, token = sentence_end, token_end
-            if piece == len(chunk.ends) or self._spool.in_use:
-                self._spool.append(ids, lengths, dropped, words)
-                if piece == len(chunk.ends):
+            spool, is_open = self._spool, piece == len(chunk.ends)
+            if is_open or spool.pieces:
+                spool.append(ids, lengths, dropped, words)
+                if is_open:
                     break
-                dropped, words = self._spool.dropped, self._spool.words
-                self._end_document(
-                    chunk.ends[piece], self._spool.sentences, self._spool.tokens, words=words, dropped=dropped
-                )
-                if self._spool.sentences:
-                    side = self._sides[self._side(chunk.ends[piece])]
-                    for ids_block, lengths_block in self._spool.drain():
+                end, dropped, words = chunk.ends[piece], spool.dropped, spool.words
+                self._end_document(end, spool.sentences, spool.tokens, words=words, dropped=dropped)
+                if spool.sentences:
+                    side = self._sides[self._side(end)]
+                    for ids_block, lengths_block in spool.drain():
                         side.append_sentences(ids_block, lengths_block)
-                    side.end_documents(np.array([self._spool.sentences]))
-                self._spool.reset()
+                    side.end_documents(np.array([spool.sentences]))
+                spool.close()
+                self._spool = _DocumentSpool(spool.folder, spool.dtype)
             else:
                 self._end_document(chunk.ends[piece], len(lengths), len(ids), words=words, dropped=dropped)
                 if len(lengths):
@@ -221,21 +210,13 @@ class _DocumentSpool:
     """The start of a document longer than a chunk, kept until the document's end decides its side."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any]):
-        self._folder, self._dtype = folder, dtype
-        self._file = self._new_file()
-        self.reset()
-
-    def reset(self) -> None:
-        if self._file.tell():
-            self._file.close()
-            self._file = self._new_file()
-        self._pieces: list[tuple[int, int]] = []
-        self.in_use = False
+        self.folder, self.dtype = folder, dtype
+        self._file = tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=str(folder))  # noqa: SIM115
+        self.pieces: list[tuple[int, int]] = []
         self.sentences = self.tokens = self.words = self.dropped = 0
 
     def append(self, ids: NDArray[Any], lengths: NDArray[np.uint32], dropped: int, words: int) -> None:
-        self.in_use = True
-        self._pieces.append((len(ids), len(lengths)))
+        self.pieces.append((len(ids), len(lengths)))
         self._file.write(ids.tobytes())
         self._file.write(lengths.tobytes())
         self.sentences += len(lengths)
@@ -245,12 +226,9 @@ class _DocumentSpool:
 
     def drain(self) -> Iterator[tuple[NDArray[Any], NDArray[np.uint32]]]:
         self._file.seek(0)
-        for tokens, sentences in self._pieces:
-            ids = np.frombuffer(self._file.read(tokens * self._dtype.itemsize), self._dtype)
+        for tokens, sentences in self.pieces:
+            ids = np.frombuffer(self._file.read(tokens * self.dtype.itemsize), self.dtype)
             yield ids, np.frombuffer(self._file.read(sentences * 4), np.uint32)
 
     def close(self) -> None:
         self._file.close()
-
-    def _new_file(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        return tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=str(self._folder))

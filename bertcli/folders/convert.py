@@ -25,7 +25,7 @@ from bertcli.model.task_models import PooledModel
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
 from bertcli.system.formats import read_json
-from bertcli.tokenizer.files import read_vocabulary
+from bertcli.tokenizer.folder import read_vocabulary
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 

@@ -17,7 +17,7 @@ from bertcli.folders.sentence_transformers import SENTENCE_FILES
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
 from bertcli.system.terminal import raw_stream, say, working
-from bertcli.tokenizer.files import VOCABULARY_FILES
+from bertcli.tokenizer.folder import VOCABULARY_FILES
 
 SECONDS = 10.0
 """Most seconds that the hub may take to connect, or to send more."""

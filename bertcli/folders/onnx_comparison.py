@@ -63,7 +63,7 @@ def _vectors(source: Source, model: Any, examples: Sequence[Any]) -> Tensor:
 def _answers(source: Source, model: nn.Module, examples: Sequence[Any]) -> list[Any]:
     assert source.settings is not None
     task = build_task(source.settings, source.labels)
-    runner = Runner(model, task, source.tokenizer.pad_id, device=CPU, precision="fp32", batch_size=_SIZE)
+    runner = Runner(model, task, source.tokenizer, device=CPU, precision="fp32", batch_size=_SIZE)
     found: list[Any] = []
     for prediction in runner.predict(examples, task.encode(examples, source.tokenizer)):
         found += task.parts(prediction)

@@ -16,7 +16,7 @@ from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.model_folder import load_encoder_folder
 from bertcli.folders.task_folder import LoadedTask, folder_task, load_task_folder, refuse_vectors
-from bertcli.inference.decision import Decision, answer_names, decide, find_answer
+from bertcli.inference.attributions import Decision, answer_names, decide, find_answer
 from bertcli.inference.inputs import adapt_settings
 from bertcli.inference.predict import only_numbers
 from bertcli.model.encoder import Body
@@ -30,7 +30,6 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 MOST_TOKENS = 512
 """Most tokens of a row: the probabilities of all layers and heads grow with the square of its length."""
-_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class Attention:
             ],
             "layers": self.layers,
             "attention": [
-                [[[round(p, _DIGITS) for p in row] for row in head] for head in layer]
+                [[[round(p, 6) for p in row] for row in head] for head in layer]
                 for layer in self.probabilities_LNTT.tolist()
             ],
         }
@@ -180,9 +179,6 @@ def _check(option: str, number: int, known: Sequence[int]) -> int:
     raise UserError(f"{option}: there is no {number}; the {what} are {numbers}")
 
 
-Read = Callable[[TaskSettings], Iterable[Example]]
-
-
 @dataclass(frozen=True)
 class OneRow:
     """A model's body and the row that it reads.
@@ -202,7 +198,7 @@ class OneRow:
 def read_one(
     folder: Path,
     texts: Sequence[str],
-    read: Read,
+    read: Callable[[TaskSettings], Iterable[Example]],
     is_pair: bool,
     explained: bool,
     target: str | None,
@@ -225,7 +221,14 @@ def read_one(
     if explained or (task is not None and task_class(task).head is not None):
         loaded = load_task_folder(folder)
         refuse_vectors(loaded.settings.type, folder)
-        return _of_task(loaded, texts, read, is_pair=is_pair, target=target, device=device)
+        settings = adapt_settings(loaded.settings, is_pair=is_pair)
+        settings = with_values(settings, {"max_length": min(settings.max_length, MOST_TOKENS)})
+        loaded = replace(loaded, model=loaded.model.to(device), settings=settings)
+        example = _only(texts, read(settings), settings)
+        number = None if target is None else find_answer(answer_names(loaded, example), target)
+        decision = decide(loaded, example, number)
+        row = _told(decision.read, folder)
+        return OneRow(loaded.model.body, loaded.tokenizer, example.texts, read=row, task=(loaded, decision))
     if is_pair:
         raise UserError("--pair: this model has no task, and reads one text or two; leave it out")
     settings = settings_of_texts(["text_a", "text_b"] if len(texts) == 2 else "text")
@@ -234,24 +237,6 @@ def read_one(
     length = min(model.architecture.usable_positions, MOST_TOKENS)
     row = _told(read_texts(tokenizer, example.texts, length), folder)
     return OneRow(model.to(device).body, tokenizer, example.texts, read=row, task=None)
-
-
-def _of_task(
-    loaded: LoadedTask,
-    texts: Sequence[str],
-    read: Read,
-    is_pair: bool,
-    target: str | None,
-    device: torch.device,
-) -> OneRow:
-    settings = adapt_settings(loaded.settings, is_pair=is_pair)
-    settings = with_values(settings, {"max_length": min(settings.max_length, MOST_TOKENS)})
-    task = replace(loaded, model=loaded.model.to(device), settings=settings)
-    example = _only(texts, read(settings), settings)
-    number = None if target is None else find_answer(answer_names(task, example), target)
-    decision = decide(task, example, number)
-    row = _told(decision.read, loaded.folder)
-    return OneRow(task.model.body, task.tokenizer, example.texts, read=row, task=(task, decision))
 
 
 def _only(texts: Sequence[str], rows: Iterable[Example], settings: TaskSettings) -> Example:

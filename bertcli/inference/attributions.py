@@ -1,6 +1,6 @@
-"""Integrated gradients (Sundararajan, Taly and Yan 2017): what each input adds to one number of a model."""
+"""One answer of a task model, the one number that stands for it, and what each word of its row adds to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,9 +10,78 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.folders.task_folder import LoadedTask
-from bertcli.inference.decision import Decision, decide
-from bertcli.inference.predict import only_numbers
+from bertcli.inference.predict import only_numbers, runner_of
+from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
+from bertcli.tasks.row_words import ReadRow
+from bertcli.tasks.supervised import build_task
+
+_SHOWN = 12
+"""Number of answers that a message lists."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An answer, and where it comes from.
+
+    Attributes:
+        answer: the answer, in words.
+        read: the row whose logits give the answer.
+        logit: the model's output for B rows -> float [B] (`tasks.shown.Output`).
+    """
+
+    answer: str
+    read: ReadRow
+    logit: Callable[[Tensor], Tensor]
+
+
+def decide(loaded: LoadedTask, example: Example, target: int | None = None) -> Decision:
+    """The model's answer to `example`, or another answer that `target` names.
+
+    Args:
+        target: the number of a label, of a choice, or of a word, whose tag is then the answer; None: what the
+            model predicts; for tags, the tag of the word that is least likely to be outside of all entities.
+
+    Raises `UserError` if there is no such answer, or no word to tag.
+    """
+    runner = runner_of(loaded, next(loaded.model.parameters()).device)
+    task, names = runner.task, answer_names(loaded, example)
+    if target is not None and target not in range(len(names)):
+        raise UserError(f"{example.where}: there is no answer {target} to explain, but {len(names)}")
+    items = task.encode([example], loaded.tokenizer)
+    found = task.output(example, items, runner.logits(items), target)
+    read = task.read(example, items[found.item], found.row, tokenizer=loaded.tokenizer)
+    return Decision(found.answer, read, found.logit)
+
+
+def answer_names(loaded: LoadedTask, example: Example) -> Sequence[str]:
+    """The answers that `decide` can be asked for, in the order of their numbers: labels, choices or words.
+
+    The result is empty if the model has one answer alone.
+    """
+    return build_task(loaded.settings, loaded.labels).answer_names(example)
+
+
+def find_answer(names: Sequence[str], name: str) -> int:
+    """The number of the answer that a user names by its text, or by its number from 0.
+
+    Raises `UserError` if there is none, or several have this text.
+    """
+    if not names:
+        raise UserError(f"--target {name}: this model has one answer alone; leave it out")
+    same = [number for number, each in enumerate(names) if each == name]
+    if len(same) > 1:
+        raise UserError(
+            f"--target {name}: {len(same)} have this text; give a number: {', '.join(map(str, same))}"
+        )
+    if same:
+        return same[0]
+    if name.isdecimal() and int(name) < len(names):
+        return int(name)
+    shown = ", ".join(f"{number} {each}" for number, each in enumerate(names[:_SHOWN]))
+    more = f", ... {len(names) - 1}" if len(names) > _SHOWN else ""
+    raise UserError(f"--target {name}: give one of these, by its number or its text: {shown}{more}")
+
 
 TOLERANCE = 0.01
 """Largest completeness error that is accepted, as a share of the sum of all absolute scores."""
@@ -51,7 +120,8 @@ class Integral:
 def integrate(
     function: Callable[[Tensor], Tensor], input_TE: Tensor, baseline_TE: Tensor, steps: int
 ) -> Integral:
-    """The integrated gradients of a differentiable `function`, [B, T, E] -> [B], for each token.
+    """The integrated gradients (Sundararajan, Taly and Yan 2017) of a differentiable `function`,
+    [B, T, E] -> [B], for each token.
 
     Gauss-Legendre quadrature is used: smooth functions need far fewer points than by a sum of equal steps.
     The number of points is doubled until the integral is complete, at most to `MOST_STEPS`.
@@ -116,26 +186,15 @@ class Attributions:
         return asdict(self)
 
 
-def attributions(
-    loaded: LoadedTask, example: Example, target: int | None = None, steps: int = STEPS
-) -> Attributions:
-    """The attributions of a model's answer to `example`, or of the answer `target` (`decision.decide`).
+def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Attributions:
+    """The attributions of a model's answer.
 
     The path goes from the vector of the mask token to the vector of each token, before positions and segments
     are added. Special tokens stay as they are, and have no score. A mask stands for an unknown word, and its
     vector is trained in every family; vectors of padding or of zeros are not.
 
-    Args:
-        steps: points of the path, more if the integral needs them.
-
-    Raises:
-        UserError: as `decide`.
+    `steps`: points of the path, more if the integral needs them.
     """
-    return attribute(loaded, decide(loaded, example, target), steps)
-
-
-def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Attributions:
-    """The attributions of an answer that is known already (see `attributions`)."""
     model, row, words = loaded.model.eval(), decision.read.row, decision.read.words
     table = model.body.embeddings.word
     device = table.weight.device

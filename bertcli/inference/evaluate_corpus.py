@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
 
 
 def as_in_the_run(
-    folder: Path, given: Mapping[str, Any], max_length: int | None, report: Callable[[str], None]
+    folder: Path, given: Mapping[str, Any], max_length: int | None
 ) -> tuple[dict[str, Any], int]:
-    """The user's values, with others from the run that trained the model; `report` is called with the latter.
+    """The user's values, with others from the run that trained the model; the latter are said.
 
     Args:
         folder: a model folder: a run's `model/`, one of its checkpoints', or any other.
@@ -49,14 +49,14 @@ def as_in_the_run(
         The keys of the corpus, and the number of tokens in a row.
     """
     corpus = dict(given)
-    config = _run_config(folder, report)
+    config = _run_config(folder)
     if config is not None:
         path, run = config
         adopted = _missing(given, run.corpus)
         corpus |= adopted
         shown = [f"{key} {value}" for key, value in adopted.items() if _matters(key, corpus)]
         if shown:
-            report(f"reading: {', '.join(shown)}, as in {path}")
+            say(f"reading: {', '.join(shown)}, as in {path}")
     if max_length is None:
         max_length = trained_length(folder)
         source = f", the training length in {folder / 'tokenizer_config.json'}"
@@ -64,11 +64,11 @@ def as_in_the_run(
             positions = read_architecture(folder / "config.json").usable_positions
             max_length = min(DataConfig().max_length, positions)
             source = "; the model's training length is unknown (--max-length)"
-        report(f"reading: rows of {max_length} tokens{source}")
+        say(f"reading: rows of {max_length} tokens{source}")
     return corpus, max_length
 
 
-def _run_config(folder: Path, report: Callable[[str], None]) -> tuple[Path, PretrainConfig] | None:
+def _run_config(folder: Path) -> tuple[Path, PretrainConfig] | None:
     """The config of the pretraining run that `folder` belongs to, with its path; None if there is none."""
     run = run_of_model(folder)
     if run is None or not (path := RunLayout(run).config).is_file():
@@ -76,7 +76,7 @@ def _run_config(folder: Path, report: Callable[[str], None]) -> tuple[Path, Pret
     try:
         return path, load_config(PretrainConfig, path)
     except UserError:
-        report(f"note: {path} is not the config of a pretraining run, and is ignored")
+        say(f"note: {path} is not the config of a pretraining run, and is ignored")
         return None
 
 
@@ -131,7 +131,7 @@ def measure_corpus(
         )
     if not loaded.report.has("mlm_head"):
         raise UserError(f"{folder}: has no masked-language-model head to evaluate; pretrain it first")
-    corpus, max_length = as_in_the_run(folder, corpus, max_length, report=say)
+    corpus, max_length = as_in_the_run(folder, corpus, max_length)
     positions = loaded.model.architecture.usable_positions
     if max_length > positions:
         raise UserError(f"--max-length {max_length}: the model reads at most {positions} tokens")
@@ -179,10 +179,8 @@ def measure_corpus(
 
 def _show_as_read(store: OpenStore, corpus: CorpusConfig) -> None:
     """Say a line of the text as written and as the model reads it. Raises `UserError` if all is unknown."""
-    look, unk_rate = (
-        look_at_lines(find_sources(corpus.files), corpus, store.tokenizer),
-        store.manifest.unk_rate,
-    )
+    look = look_at_lines(find_sources(corpus.files), corpus, store.tokenizer)
+    unk_rate = store.manifest.unk_rate
     if unk_rate == 1.0:
         raise UserError(f"{unknown(unk_rate)}. Nothing can be measured; give text that the model can read")
     if look is not None:

@@ -1,7 +1,7 @@
 """A task model and labeled examples -> its predictions, loss and metrics."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from bertcli.inference.outputs import beside, cut_line
 from bertcli.inference.predict import Runner, runner_of
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, plain_text
-from bertcli.system.terminal import working
+from bertcli.system.terminal import say, working
 from bertcli.tasks.data import Split
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import read_examples
@@ -60,7 +60,7 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     total = float(loss)
     if parts > 1:
         predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]
-    everything = LabeledBatch(tuple(split.items), runner.pad_id)
+    everything = LabeledBatch(tuple(split.items), runner.tokenizer.pad_id)
     joint_loss, predictions = task.join(predictions)
     scores = Scores(
         losses={"": total / task.count(everything) if joint_loss is None else joint_loss},
@@ -131,7 +131,6 @@ class EvaluatedFile:
     """The answers to the examples of a labeled file, in order, and their scores."""
 
     task: LabeledTask
-    settings: TaskSettings
     examples: Sequence[Example]
     predictions: Sequence[Prediction]
     scores: Scores
@@ -154,14 +153,14 @@ def evaluate_file(
     data: Path,
     skip_bad: bool,
     device: torch.device,
-    batch_size: int,
-    report: Callable[[str], None],
+    batch_size: int | None,
 ) -> EvaluatedFile:
     """Answer every row of `data` in fp32, and score the answers.
 
     Args:
         settings: the model's own, or adapted to the file (`inference.inputs.adapt_settings`).
-        skip_bad: leave out rows that cannot be used, and report them.
+        skip_bad: leave out rows that cannot be used, and say so.
+        batch_size: None: the device's usual one.
 
     Raises:
         UserError: the file cannot be read with these settings, or has labels that the model does not have;
@@ -172,7 +171,7 @@ def evaluate_file(
             f"{data}: plain text has no right answers to evaluate by; name the columns of pairs: --text A "
             "--text B (and of their score, if there is one: --label C)"
         )
-    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=report, note=report))
+    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=say, note=say))
     examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, settings)
     runner = runner_of(loaded, device, settings, batch_size=batch_size)
@@ -183,9 +182,9 @@ def evaluate_file(
     long_rows.tell()
     cut = len({item.example for item in items if item.dropped})
     if cut:
-        report(cut_line(cut, len(examples)))
+        say(cut_line(cut, len(examples)))
     scores, predictions = evaluate_task(runner, Split(examples, items))
-    return EvaluatedFile(task, settings, examples, predictions=predictions, scores=scores)
+    return EvaluatedFile(task, examples, predictions, scores=scores)
 
 
 def seen_line(folder: Path, data: Path) -> str | None:

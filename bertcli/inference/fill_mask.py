@@ -24,25 +24,31 @@ _USUAL = NAMES["mask_token"]
 
 @dataclass(frozen=True)
 class Prediction:
-    """A word for a mask."""
+    """A word for a mask.
+
+    Attributes:
+        token: a piece of the vocabulary, as `Tokenizer.readable` gives it: a WordPiece has its prefix if it
+            continues a word; pieces of other kinds are text, with `▁` for the blank before a word.
+        probability: the probability by a softmax over the full vocabulary.
+    """
 
     token: str
-    """A piece of the vocabulary, as `Tokenizer.readable` gives it: a WordPiece has its prefix if it continues
-    a word; pieces of other kinds are text, with `▁` for the blank before a word."""
     id: int
     probability: float
-    """The probability by a softmax over the full vocabulary."""
 
 
 @dataclass(frozen=True)
 class FilledText:
-    """A text, and the predictions for each of its masks."""
+    """A text, and the predictions for each of its masks.
+
+    Attributes:
+        filled: `text` with each mask's likeliest word in its place.
+        masks: the predictions for each mask, in the order of the text; the likeliest first.
+    """
 
     text: str
     filled: str
-    """`text` with each mask's likeliest word in its place."""
     masks: list[list[Prediction]]
-    """The predictions for each mask, in the order of the text; the likeliest first."""
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -93,11 +99,9 @@ def fill_masks(
         if not said and tokenizer.mask_token != _USUAL and any(_USUAL in line.text for line in some):
             said.append(f"{_USUAL} is read as {tokenizer.mask_token}, the mask token of this model")
             say(said[0])
-        rows = _encode(some, tokenizer, max_tokens)
-        count(row.length for row in rows)
-        return rows
+        return _encode(some, tokenizer, max_tokens)
 
-    results = in_similar_lengths(lines, batch_size, encode=encode, compute=compute)
+    results = in_similar_lengths(lines, batch_size, encode=encode, compute=compute, count=count)
     return (_filled(line.text, masks, tokenizer) for line, masks in results)
 
 
@@ -116,20 +120,23 @@ def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Ro
                 "write a blank on both sides of each"
             )
         row = tokenizer.frame.row(ids)
-        if row.length > max_tokens:
-            raise UserError(
-                f"{line.where}: {row.length} tokens with the special ones, but the model reads at most "
-                f"{max_tokens}; shorten the text or split it"
-            )
-        rows.append(row)
+        rows.append(_checked(row, max_tokens, line.where, mend="shorten the text or split it"))
     return rows
+
+
+def _checked(row: Row, max_tokens: int, where: str, mend: str) -> Row:
+    if row.length > max_tokens:
+        raise UserError(
+            f"{where}: {row.length} tokens with the special ones, but the model reads at most {max_tokens}; "
+            f"{mend}"
+        )
+    return row
 
 
 def _top_predictions(
     logits_MV: Tensor, candidates_C: Tensor, top_k: int, tokenizer: Tokenizer
 ) -> list[list[Prediction]]:
-    probabilities_MC = logits_MV.float().softmax(dim=-1)[:, candidates_C]
-    top = probabilities_MC.topk(top_k, dim=-1)
+    top = logits_MV.float().softmax(dim=-1)[:, candidates_C].topk(top_k, dim=-1)
     return [
         [Prediction(tokenizer.readable(i), i, p) for i, p in zip(ids, probabilities, strict=True)]
         for ids, probabilities in zip(candidates_C[top.indices].tolist(), top.values.tolist(), strict=True)
@@ -216,24 +223,9 @@ def score_pairs(
         return only_numbers(logits_B2).float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
 
     def encode(some: list[Pair]) -> list[Row]:
-        rows = _encode_pair(some, tokenizer, max_tokens)
-        count(row.length for row in rows)
-        return rows
+        ids = iter(tokenizer.encode_batch([text for each in some for text in (each.text_a, each.text_b)]))
+        rows = [(each, tokenizer.frame.row(next(ids), next(ids))) for each in some]
+        return [_checked(row, max_tokens, each.where, mend="shorten the texts") for each, row in rows]
 
-    results = in_similar_lengths(pairs, batch_size, encode=encode, compute=compute)
+    results = in_similar_lengths(pairs, batch_size, encode=encode, compute=compute, count=count)
     return (ScoredPair(pair.text_a, pair.text_b, probability) for pair, probability in results)
-
-
-def _encode_pair(pairs: list[Pair], tokenizer: Tokenizer, max_tokens: int) -> list[Row]:
-    """The row of each pair."""
-    ids = iter(tokenizer.encode_batch([text for each in pairs for text in (each.text_a, each.text_b)]))
-    rows = []
-    for each in pairs:
-        row = tokenizer.frame.row(next(ids), next(ids))
-        if row.length > max_tokens:
-            raise UserError(
-                f"{each.where}: {row.length} tokens with the special ones, but the model reads at most "
-                f"{max_tokens}; shorten the texts"
-            )
-        rows.append(row)
-    return rows

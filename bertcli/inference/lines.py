@@ -17,11 +17,14 @@ STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True)
 class Line:
-    """A text and its place."""
+    """A text and its place.
+
+    Attributes:
+        where: the place for messages: `text 2`, or `reviews.txt, line 17`.
+    """
 
     text: str
     where: str
-    """The place for messages: `text 2`, or `reviews.txt, line 17`."""
 
 
 def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:

@@ -8,11 +8,12 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
+from bertcli.folders.lengths import LongRows
 from bertcli.inference.predict import Predicted
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, sync
@@ -45,13 +46,8 @@ def beside(columns: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, A
 
 
 def json_line(predicted: Predicted) -> str:
-    """A row and its answer as JSON, without a line end."""
-    return json.dumps(row_json(predicted), ensure_ascii=False)
-
-
-def lines_to(file: TextIO, line: Callable[[Predicted], str]) -> Callable[[Predicted], object]:
-    """A function that writes an answer to `file`, formatted by `line`."""
-    return lambda predicted: file.write(line(predicted) + "\n")
+    """A row and its answer as a line of JSON."""
+    return json.dumps(row_json(predicted), ensure_ascii=False) + "\n"
 
 
 class AnswerTable:
@@ -123,11 +119,6 @@ def _cells(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, json.dumps(value, ensure_ascii=False)
         else:
             yield name, "" if value is None else str(value)
-
-
-def readable(predicted: Predicted) -> str:
-    """One answer to read, with its texts."""
-    return predicted.prediction.readable(predicted.example)
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
@@ -202,29 +193,32 @@ class HasDropped(Protocol):
 Result = TypeVar("Result", bound=HasDropped)
 
 
-class CutRows:
-    """Counter of results, and of those whose rows were cut; a silent command says how many there are."""
+class CutRows(LongRows):
+    """Counter of long rows, of results, and of those whose rows were cut; a silent command says how many
+    results there are."""
 
-    def __init__(self) -> None:
-        self.rows = self.cut = self._told = 0
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.results = self.cut = self._told = 0
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
         """The same results, counted."""
         with working(self._line):
             for result in results:
-                self.rows += 1
+                self.results += 1
                 self.cut += result.dropped > 0
                 yield result
 
     def _line(self) -> str:
         """The number of rows in words; empty if no row is new, since the writer of the rows may be slow."""
-        before, self._told = self._told, self.rows
-        return f"{self.rows:,} rows answered" if self.rows > before else ""
+        before, self._told = self._told, self.results
+        return f"{self.results:,} rows answered" if self.results > before else ""
 
     def tell(self) -> None:
-        """Print on standard error how many rows were cut, if any."""
+        """Print on standard error how many rows were cut, and how many were long, if any."""
         if self.cut:
-            say(cut_line(self.cut, self.rows))
+            say(cut_line(self.cut, self.results))
+        super().tell()
 
 
 def cut_line(cut: int, rows: int) -> str:

@@ -1,20 +1,24 @@
 """A stream of examples -> their predictions, in batches of similar length, within bounded memory."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from bertcli.config.task import TaskSettings
+from bertcli.folders.lengths import LongRows
 from bertcli.folders.task_folder import LoadedTask
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import Example
 from bertcli.tasks.shown import Prediction
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, build_task, forward
+from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 BUFFERED_BATCHES = 64
@@ -56,17 +60,9 @@ SORTED_BATCHES = 16
 """Batches that are read ahead: enough for rows of similar length, and few enough for any memory."""
 
 
-class HasLength(Protocol):
-    """Anything that is put into batches by its length."""
-
-    @property
-    def length(self) -> int:
-        """The length in tokens."""
-        ...
-
-
 Input = TypeVar("Input")
-Encoded = TypeVar("Encoded", bound=HasLength)
+Encoded = TypeVar("Encoded", Row, Item)
+"""What is put into batches by its `length` in tokens."""
 Result = TypeVar("Result")
 
 
@@ -83,16 +79,19 @@ def only_numbers(outputs: Tensor) -> Tensor:
 def in_similar_lengths(
     inputs: Iterable[Input],
     batch_size: int,
-    encode: Callable[[list[Input]], list[Encoded]],
-    compute: Callable[[list[Encoded]], list[Result]],
+    encode: Callable[[list[Input]], list[Row]],
+    compute: Callable[[list[Row]], list[Result]],
+    count: Callable[[Iterable[int]], None] = lambda lengths: None,
 ) -> Iterator[tuple[Input, Result]]:
     """Each of `inputs`, in order, with its result, computed on batches of rows of similar length.
 
-    At most `SORTED_BATCHES` batches are in memory at once.
+    At most `SORTED_BATCHES` batches are in memory at once. `count` is called with the lengths of the rows.
     """
     stream = iter(inputs)
     while buffer := list(islice(stream, batch_size * SORTED_BATCHES)):
-        yield from zip(buffer, by_length(encode(buffer), batch_size, compute), strict=True)
+        rows = encode(buffer)
+        count(row.length for row in rows)
+        yield from zip(buffer, by_length(rows, batch_size, compute), strict=True)
 
 
 def by_length(
@@ -121,12 +120,21 @@ class Runner:
 
     model: nn.Module
     task: LabeledTask
-    pad_id: int
+    tokenizer: Tokenizer
     device: torch.device
     precision: Precision
     batch_size: int
     watch: Callable[[Tensor, LabeledBatch], None] = lambda logits, batch: None
     in_training: bool = False
+
+    def reading(self, settings: TaskSettings, long_rows: LongRows, batch_size: int | None = None) -> Runner:
+        """The runner for `settings` that are adapted to a file; `long_rows` counts the rows that it reads."""
+        return replace(
+            self,
+            task=build_task(settings, self.task.labels),
+            batch_size=batch_size or self.batch_size,
+            watch=lambda logits, batch: long_rows.count(item.length for item in batch.items),
+        )
 
     def logits(self, items: Sequence[Item]) -> list[Tensor]:
         """The logits of each item, fp32 on the CPU. The model must be in evaluation mode."""
@@ -144,7 +152,7 @@ class Runner:
         return predictions
 
     def _compute(self, items: list[Item]) -> list[Tensor]:
-        batch = LabeledBatch(tuple(items), self.pad_id, self.device)
+        batch = LabeledBatch(tuple(items), self.tokenizer.pad_id, self.device)
         with autocast(self.precision, self.device):
             logits = forward(self.model, batch)
         self.watch(logits, batch)
@@ -162,7 +170,7 @@ def runner_of(
     return Runner(
         model=loaded.model.to(device).eval(),
         task=build_task(settings or loaded.settings, loaded.labels),
-        pad_id=loaded.tokenizer.pad_id,
+        tokenizer=loaded.tokenizer,
         device=device,
         precision="fp32",
         batch_size=batch_size or default_batch_size(device),
@@ -178,13 +186,13 @@ class Predicted:
     dropped: int
 
 
-def predict_stream(runner: Runner, tokenizer: Tokenizer, examples: Iterable[Any]) -> Iterator[Predicted]:
+def predict_stream(runner: Runner, examples: Iterable[Any]) -> Iterator[Predicted]:
     """The answers in the order of `examples`; only a bounded number of examples is in memory at once.
 
     Raises `UserError` (while iterating) for an example that the task cannot use.
     """
     for some in in_buffers(examples, runner.batch_size):
-        items = runner.task.encode(some, tokenizer)
+        items = runner.task.encode(some, runner.tokenizer)
         dropped = [0] * len(some)
         for item in items:
             dropped[item.example] += item.dropped

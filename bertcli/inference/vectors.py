@@ -1,12 +1,14 @@
 """An encoder and a stream of texts -> one vector a text, in the same order."""
 
+from __future__ import annotations
+
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -15,9 +17,10 @@ from torch import Tensor
 
 from bertcli.batches.batch import batch_of
 from bertcli.corpus.streams import import_extra
+from bertcli.folders.lengths import LongRows
 from bertcli.folders.sentence_transformers import SentencePooling
 from bertcli.inference.onnx_model import OnnxModel
-from bertcli.inference.outputs import aside
+from bertcli.inference.outputs import CutRows, aside
 from bertcli.inference.predict import by_length, in_buffers, only_numbers
 from bertcli.model.task_models import PooledModel, pool
 from bertcli.system.errors import UserError
@@ -54,6 +57,15 @@ class Embedder:
     batch_size: int
     count: Callable[[Iterable[int]], None] = lambda lengths: None
 
+    def reading(self, long_rows: LongRows, batch_size: int | None = None, **pooling: Any) -> Embedder:
+        """The embedder with the user's values of `SentencePooling` and batch size (None: its own).
+
+        `long_rows` counts the rows that it reads.
+        """
+        given = {key: value for key, value in pooling.items() if value is not None}
+        own, size = replace(self.pooling, **given), batch_size or self.batch_size
+        return replace(self, pooling=own, batch_size=size, count=long_rows.count)
+
     def embed(self, texts: Iterable[TextExample]) -> Iterator[Embedded]:
         """The vectors in the order of `texts`; only a bounded number of texts is in memory at once.
 
@@ -70,13 +82,9 @@ class Embedder:
             for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
                 yield Embedded(text.text_a, vector_D, len(ids) + frame.cost(pair=False) - row.length)
 
-    def matrix(
-        self,
-        texts: Iterable[TextExample],
-        watch: Callable[[Iterable[Embedded]], Iterable[Embedded]] = lambda embedded: embedded,
-    ) -> Tensor:
-        """The vectors of `texts`, fp32 [texts, hidden] on the CPU; `watch` sees each of them."""
-        return torch.stack([embedded.vector_D for embedded in watch(self.embed(texts))])
+    def matrix(self, texts: Iterable[TextExample], cut: CutRows) -> Tensor:
+        """The vectors of `texts`, fp32 [texts, hidden] on the CPU; `cut` counts them."""
+        return torch.stack([embedded.vector_D for embedded in cut.watch(self.embed(texts))])
 
     @torch.inference_mode()
     def _compute(self, rows: list[Row]) -> list[Tensor]:
@@ -233,13 +241,9 @@ def _write_parquet(path: Path, vectors: Iterable[Embedded], hidden: int) -> None
     )
     schema = arrow.schema([("text", arrow.string()), ("vector", arrow.list_(arrow.float32(), hidden))])
     with parquet.ParquetWriter(path, schema) as writer:
-        for some in _groups(iter(vectors)):
+        rows = iter(vectors)
+        while some := list(islice(rows, PARQUET_ROWS)):
             flat = np.concatenate([embedded.vector_D.numpy() for embedded in some])
             column = arrow.FixedSizeListArray.from_arrays(arrow.array(flat, arrow.float32()), hidden)
             texts = arrow.array([embedded.text for embedded in some], arrow.string())
             writer.write_table(arrow.Table.from_arrays([texts, column], schema=schema))
-
-
-def _groups(vectors: Iterator[Embedded]) -> Iterator[list[Embedded]]:
-    while group := list(islice(vectors, PARQUET_ROWS)):
-        yield group

@@ -14,7 +14,7 @@ from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import with_values
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
-from bertcli.inference.attributions import attributions
+from bertcli.inference.attributions import attribute, decide
 from bertcli.inference.predict import runner_of
 from bertcli.reports.attention import ScoredWord, scored_words
 from bertcli.reports.page import SMALL
@@ -174,7 +174,7 @@ _LONGEST_NAME = 80
 class Explanation:
     """The words of a row with their scores. `is_complete`: the scores add up to the output.
 
-    `answer`: the answer that the scores explain, as `inference.decision` names it.
+    `answer`: the answer that the scores explain, as `inference.attributions` names it.
     """
 
     answer: str
@@ -219,7 +219,7 @@ def wrong_rows(answers: DevAnswers, explain: bool) -> list[WrongRow]:
 
 def _explanation(loaded: LoadedTask, example: Example) -> Explanation | None:
     try:
-        found = attributions(loaded, example)
+        found = attribute(loaded, decide(loaded, example))
     except UserError:  # the row has no word
         return None
     return Explanation(short(found.answer, _LONGEST_NAME), scored_words(found)[:_WORDS], found.is_complete)

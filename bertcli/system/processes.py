@@ -36,8 +36,13 @@ def in_processes(
     Args:
         arguments: piece -> the arguments that are sent to a worker.
         make_worker: called once in each process, with `given`; returns the function of those arguments.
+        processes: their number; 0: this process alone does the work.
         died: the message of the `UserError` that is raised where a process dies.
     """
+    if not processes:
+        worker = make_worker(*given)
+        yield from ((piece, worker(*arguments(piece))) for piece in pieces)
+        return
     context = multiprocessing.get_context("spawn")
     in_flight: deque[tuple[Piece, Future[Result]]] = deque()
     with _safe_path():

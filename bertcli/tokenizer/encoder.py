@@ -16,7 +16,7 @@ import numpy as np
 import tokenizers
 from tokenizers import Encoding, Regex, normalizers, pre_tokenizers
 
-from bertcli.tokenizer.normalizer import OWN_PATTERNS
+from bertcli.tokenizer.normalize import OWN_PATTERNS
 
 _AT_ONCE = 4096
 """Texts in one call of the library. Ctrl-C cannot interrupt a call; this many give all cores work."""
@@ -53,14 +53,19 @@ class PlainEncoder:
         return backend
 
 
+def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: bool) -> tokenizers.Tokenizer:
+    """A copy of the tokenizer in which the added tokens `contents` are special or not, as `special` says."""
+    data = json.loads(backend.to_str())
+    for token in data["added_tokens"]:
+        if token["content"] in contents:
+            token["special"] = special
+    return tokenizers.Tokenizer.from_str(json.dumps(data))
+
+
 def with_text_token(backend: tokenizers.Tokenizer, token: str) -> tokenizers.Tokenizer:
     """A copy of the tokenizer that reads `token` in a text as that token, with the token's own flags."""
-    data = json.loads(backend.to_str())
-    added = next((each for each in data["added_tokens"] if each["content"] == token), None)
-    if added is not None:
-        added["special"] = False
-    copied = tokenizers.Tokenizer.from_str(json.dumps(data))
-    if added is None:
+    copied = with_special(backend, {token}, False)
+    if all(added.content != token for added in copied.get_added_tokens_decoder().values()):
         copied.add_tokens([tokenizers.AddedToken(token, normalized=False)])
     return copied
 

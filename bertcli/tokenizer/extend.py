@@ -72,23 +72,37 @@ def _extended(
     parts: dict[str, tuple[str, ...]] = {}
     known, longest = _vocabulary(pipeline), 2 if tokenizer.kind == "BPE" else _LONGEST  # a merge joins two
     pieces, spans = _cut(pipeline, units), Counter[tuple[str, ...]]()
-    before = _pieces_a_word(pieces, units, words)
-    _count_spans(spans, pieces, units, known=known, longest=longest)
+
+    def num_pieces() -> int:
+        return sum(len(pieces[unit]) * count for unit, count in units.items())
+
+    def count_spans(cut: Cut, sign: int = 1) -> None:
+        """Count the spans of pieces in units; `sign` -1 subtracts them."""
+        for unit, own in cut.items():
+            for span in _spans(own, longest):
+                if known.issuperset(span):  # a Unigram gives an unknown character as a piece
+                    spans[span] += sign * units[unit]
+            if len(spans) > _MOST_SPANS:
+                for span in [span for span, count in spans.items() if count < 2]:
+                    del spans[span]
+
+    before = num_pieces() / max(1, words.total())
+    count_spans(pieces)
     for turn in range(_ROUNDS, 0, -1):
         wanted = math.ceil((number - len(parts)) / turn)
         chosen = _choose(spans, tokenizer.prefix, known, at_most=wanted)
         if not chosen:
             break
-        total = sum(len(pieces[unit]) * count for unit, count in units.items())
+        total = num_pieces()
         for new_id, (piece, (span, count)) in enumerate(chosen.items(), first_id + len(parts)):
             _add(pipeline, piece, new_id, span=span, share=count / total)
         parts |= {piece: span for piece, (span, _) in chosen.items()}
         known |= chosen.keys()
         texts = [piece.removeprefix(tokenizer.prefix) for piece in chosen]
         old = {unit: cut for unit, cut in pieces.items() if any(text in unit for text in texts)}
-        _count_spans(spans, old, units, known=known, longest=longest, sign=-1)
+        count_spans(old, -1)
         new = _cut(pipeline, old)
-        _count_spans(spans, new, units, known=known, longest=longest)
+        count_spans(new)
         pieces |= new
     if len(parts) < number:
         report(f"note: the text gives no more than {len(parts):,} new pieces")
@@ -96,7 +110,7 @@ def _extended(
     extended = Tokenizer(grown, "the extended vocabulary", tokenizer.names)
     old_ids = backend.get_vocab(with_added_tokens=True)
     replaced = [[old_ids[each] for each in _old_pieces(piece, parts)] for piece in parts]
-    return Extended(extended, replaced, before, after=_pieces_a_word(pieces, units, words))
+    return Extended(extended, replaced, before, after=num_pieces() / max(1, words.total()))
 
 
 def _count_words(texts: Iterable[str]) -> Counter[str]:
@@ -133,29 +147,6 @@ def _join(pieces: Sequence[str], prefix: str) -> str:
 def _cut(pipeline: dict[str, Any], units: Iterable[str]) -> Cut:
     model = tokenizers.Tokenizer.from_str(json.dumps(pipeline)).model
     return {unit: [token.value for token in model.tokenize(unit)] for unit in units}
-
-
-def _pieces_a_word(pieces: Cut, units: Counter[str], words: Counter[str]) -> float:
-    return sum(len(pieces[unit]) * count for unit, count in units.items()) / max(1, words.total())
-
-
-def _count_spans(
-    spans: Counter[tuple[str, ...]],
-    pieces: Cut,
-    units: Counter[str],
-    known: set[str],
-    longest: int,
-    sign: int = 1,
-) -> None:
-    """Count the spans of pieces in units; `sign` -1 subtracts them."""
-    for unit, own in pieces.items():
-        if len(own) > 1:
-            for span in _spans(own, longest):
-                if known.issuperset(span):  # a Unigram gives an unknown character as a piece
-                    spans[span] += sign * units[unit]
-            if len(spans) > _MOST_SPANS:
-                for span in [span for span, count in spans.items() if count < 2]:
-                    del spans[span]
 
 
 def _choose(

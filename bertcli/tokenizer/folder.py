@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +9,97 @@ import tokenizers
 from tokenizers import pre_tokenizers, processors
 
 from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
+from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError
-from bertcli.system.files import has_file, plain_text
-from bertcli.tokenizer import pipelines, wordpiece
-from bertcli.tokenizer.declared import (
-    Declared,
-    check_file,
-    read_declared,
-    register_tokens,
-    special_names,
-    unsupported,
-)
-from bertcli.tokenizer.files import (
-    OTHER_VOCABULARIES,
-    Normalization,
-    bert_part,
-    find_tokenizer_file,
-    read_vocabulary,
-)
+from bertcli.system.files import has_file, plain_bytes, plain_text
+from bertcli.system.formats import read_json
+from bertcli.tokenizer import declarations, pipelines, wordpiece
 from bertcli.tokenizer.frame import read_frame
 from bertcli.tokenizer.limits import check_pipeline, survive
-from bertcli.tokenizer.pipelines import is_rebuilt, rows
-from bertcli.tokenizer.wordpiece import OBEYS, REBUILDS, differences
+from bertcli.tokenizer.wordpiece import OBEYS, REBUILDS, Normalization, bert_part
+
+OTHER_VOCABULARIES = tuple(
+    {facts.files[0]: None for facts in TOKENIZERS.values() if facts.kind != "WordPiece" and facts.files}
+)
+VOCABULARY_FILES = ("tokenizer.json", "vocab.txt", *OTHER_VOCABULARIES)
+"""The vocabulary files in order of preference; those after the second need the folder's `config.json`."""
+
+
+def find_tokenizer_file(path: Path, given: Normalization) -> tuple[Path, Normalization]:
+    """The tokenizer's file at `path`, and the normalization for a `vocab.txt`.
+
+    `path` is the file, a folder that holds one, or a run; a run's model is preferred to its store.
+    """
+    if has_file(path):
+        if path.name in OTHER_VOCABULARIES:
+            raise UserError(
+                f"{path}: this file alone does not say how it is read. Give its folder, with the model's "
+                "config.json"
+            )
+        return path, given
+    if not path.is_dir():
+        raise UserError(
+            f"{path}: no such tokenizer; expected a vocab.txt, a tokenizer.json or a folder with one"
+        )
+    run = RunLayout(path)  # `path` may also be a store
+    for folder in (path, run.model, run.store / "tokenizer", path / "tokenizer"):
+        for name in VOCABULARY_FILES:
+            if has_file(folder / name):
+                return folder / name, _folder_normalization(folder, given)
+    raise UserError(
+        f"{path}: holds neither tokenizer.json nor vocab.txt; expected one of them in a tokenizer's folder, "
+        f"or another model's {', '.join(OTHER_VOCABULARIES)}"
+    )
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The pieces of a `vocab.txt`, one per line.
+
+    Only a newline ends a line: U+2028 and similar characters may be pieces. Raises `UserError` if the file
+    is not a vocabulary.
+    """
+    try:
+        text = plain_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: not UTF-8 at byte {error.start}; a vocab.txt is UTF-8, a piece a line"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    tokens = [line.removesuffix("\r") for line in text.split("\n")]
+    if tokens[-1] == "":
+        tokens.pop()
+    seen: dict[str, int] = {}
+    for number, token in enumerate(tokens, start=1):
+        if token in seen:
+            raise UserError(
+                f"{path}: line {number} repeats the piece {token!r} of line {seen[token]}; remove one"
+            )
+        seen[token] = number
+    return tokens
+
+
+def _folder_normalization(folder: Path, given: Normalization) -> Normalization:
+    path = folder / "tokenizer_config.json"
+    if not has_file(path):
+        return given
+    config = read_json(path)
+    found = {key: config.get(key) for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")}
+    for key, value in found.items():
+        if not isinstance(value, bool | None):
+            raise UserError(
+                f"{path}: {key}: {value!r} is neither true, false nor null; set it to one of them"
+            )
+    lowercase, strip_accents, split_chinese = found.values()
+    return Normalization(
+        lowercase=given.lowercase if lowercase is None else lowercase,
+        strip_accents=strip_accents,
+        split_chinese=split_chinese is not False,
+    )
 
 
 def obey_folder(
-    backend: tokenizers.Tokenizer, file: Path, declared: Declared, names: Mapping[str, str]
+    backend: tokenizers.Tokenizer, file: Path, declared: declarations.Declared, names: Mapping[str, str]
 ) -> None:
     """Change `backend`, read from `file`, to the tokenizer that the folder of `file` defines.
 
@@ -50,9 +114,9 @@ def obey_folder(
         elif not declared.obeys and kind == declared.facts.kind:
             new_rows = _obey_options(backend, file, declared) or declared.facts.class_errs
         elif not declared.obeys and declared.model.kind == "WordPiece":
-            raise unsupported(where, declared.name)
+            raise declarations.unsupported(where, declared.name)
     before = {token.content for token in backend.get_added_tokens_decoder().values()}
-    registered = register_tokens(backend, file.parent, config, own=names.values())
+    registered = declarations.register_tokens(backend, file.parent, config, own=names.values())
     lost = sorted(before - registered - set(names.values()))
     if declared.rebuilds and lost and "added_tokens_decoder" in config:
         raise UserError(
@@ -63,7 +127,7 @@ def obey_folder(
     if declared.rebuilds:
         backend.post_processor = None  # the class makes its own rows, `wordpiece.usual_rows`
     elif new_rows or read_frame(backend, str(file)) is None:
-        backend.post_processor = rows(backend, declared.facts, names)
+        backend.post_processor = pipelines.rows(backend, declared.facts, names)
 
 
 def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
@@ -76,7 +140,7 @@ def check_kind(backend: tokenizers.Tokenizer, where: str) -> None:
         )
 
 
-def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared) -> bool:
+def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: declarations.Declared) -> bool:
     """Apply the options of a class that rebuilds its pipeline from them.
 
     The option of byte-level BPE (`add_prefix_space`) overrides the file; other options must agree with it.
@@ -107,7 +171,7 @@ def _obey_options(backend: tokenizers.Tokenizer, file: Path, declared: Declared)
 def _check_rebuilt(file: Path, where: Path, pipeline: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Raise `UserError` if `tokenizer.json` is not the pipeline that the class rebuilds from its options."""
     said = f"{config.get('tokenizer_class') or REBUILDS} in {where}" if has_file(where) else REBUILDS
-    if found := differences(pipeline):
+    if found := wordpiece.differences(pipeline):
         raise UserError(
             f"{file} is not BERT's pipeline ({'; '.join(found)}), but {said} means that pipeline and ignores "
             f"the file. If the model was trained with the file, set tokenizer_class to {OBEYS} in "
@@ -141,7 +205,7 @@ def written_class(
 
     `is_usual` is true if the tokenizer is BERT's.
     """
-    if facts.written is not None and is_rebuilt(backend, facts, names):
+    if facts.written is not None and pipelines.is_rebuilt(backend, facts, names):
         return facts.written
     return REBUILDS if is_usual else OBEYS
 
@@ -184,37 +248,35 @@ _BESIDE = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "a
 """Files in a tokenizer's folder that describe the tokenizer, besides its vocabulary."""
 
 
-@dataclass(frozen=True)
-class Pipeline:
-    """A tokenizer of the library, the file it came from, and its special tokens by role."""
-
-    backend: tokenizers.Tokenizer
-    where: str
-    names: Mapping[str, str]
-
-
-def read_pipeline(path: Path, given: Normalization) -> Pipeline:
+def read_pipeline(path: Path, given: Normalization) -> tuple[tokenizers.Tokenizer, str, Mapping[str, str]]:
     """Read a `vocab.txt`, a `tokenizer.json`, or a folder that holds them or another vocabulary.
 
-    `given` applies to a `vocab.txt` without options beside it. Raises `UserError` if there is no tokenizer,
-    if it is not supported, or if files disagree.
+    Returns a tokenizer of the library, the file it came from, and its special tokens by role. `given` applies
+    to a `vocab.txt` without options beside it. Raises `UserError` if there is no tokenizer, if it is not
+    supported, or if files disagree.
     """
     file, normalization = find_tokenizer_file(path, given)
-    declared = None if file == path else read_declared(file)
-    names = wordpiece.NAMES if declared is None else special_names(declared)
+    declared = None if file == path else declarations.read_declared(file)
+    names = wordpiece.NAMES if declared is None else declarations.special_names(declared)
     if file.name in OTHER_VOCABULARIES:
-        backend = _build(file, declared, names)
+        if declared is None:
+            raise UserError(
+                f"{file}: its folder has no config.json, which says how it is read. Copy that file too"
+            )
+        declarations.check_file(file, declared)
+        facts, config = declared.facts, declared.config
+        backend = survive(lambda: pipelines.build(file, facts, names, config=config), str(file), quietly=True)
     elif file.suffix == ".json":
-        backend = survive(lambda: _read_json(file), str(file), quietly=True)
+        backend = survive(lambda: _read_pipeline_json(file), str(file), quietly=True)
     else:
         if declared is not None:
-            check_file(file, declared)
+            declarations.check_file(file, declared)
         backend = wordpiece.build(read_vocabulary(file), normalization)
     if declared is None:
         check_kind(backend, str(file))
     else:
         survive(lambda: obey_folder(backend, file, declared, names=names), str(file), quietly=True)
-    return Pipeline(backend, str(file), names)
+    return backend, str(file), names
 
 
 def tokenizer_files(path: Path) -> list[Path]:
@@ -227,19 +289,7 @@ def tokenizer_files(path: Path) -> list[Path]:
     return [each for name in names if has_file(each := file.with_name(name))]
 
 
-def _build(file: Path, declared: Declared | None, names: Mapping[str, str]) -> tokenizers.Tokenizer:
-    if declared is None:
-        raise UserError(
-            f"{file}: its folder has no config.json, which says how it is read. Copy that file too"
-        )
-    check_file(file, declared)
-    build = pipelines.build
-    return survive(
-        lambda: build(file, declared.facts, names, config=declared.config), str(file), quietly=True
-    )
-
-
-def _read_json(file: Path) -> tokenizers.Tokenizer:
+def _read_pipeline_json(file: Path) -> tokenizers.Tokenizer:
     try:
         text = plain_text(file)
         check_pipeline(text, str(file))

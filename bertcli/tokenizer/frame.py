@@ -17,11 +17,14 @@ from bertcli.system.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One text or two with their special tokens: one sequence that the model reads."""
+    """One text or two with their special tokens: one sequence that the model reads.
+
+    Attributes:
+        second_starts: the place where segment 1 begins; the row's length if there is no segment 1.
+    """
 
     ids: Sequence[int]
     second_starts: int
-    """The place where segment 1 begins; the row's length if there is no segment 1."""
 
     @property
     def length(self) -> int:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import IO, Any, TypeVar
 
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.normalizer import OWN_PATTERNS
+from bertcli.tokenizer.normalize import OWN_PATTERNS
 
 LARGEST_VOCABULARY = 1 << 24
 """The most entries of a vocabulary; each id takes memory, even an id without a piece."""
@@ -125,13 +125,10 @@ def _growth(steps: Iterable[Mapping[str, Any]]) -> float:
         content, pattern = step.get("content", step.get("prepend")), step.get("pattern")
         if not isinstance(content, str):
             continue
-        text = pattern.get("String") if isinstance(pattern, Mapping) else None
-        fed = (
-            most
-            if not isinstance(text, str)
-            else max((grown.get(each, 1.0) for each in _letters(text)), default=most)
-        )
-        factor = fed * max(1.0, len(content) / max(1, len(text) if isinstance(text, str) else 1))
+        replaced = pattern.get("String") if isinstance(pattern, Mapping) else None
+        text = replaced if isinstance(replaced, str) else ""
+        fed = max((grown.get(each, 1.0) for each in _letters(text)), default=most)
+        factor = fed * max(1.0, len(content) / max(1, len(text)))
         for letter in _letters(content):
             grown[letter] = max(factor, grown.get(letter, 1.0))
         most = max(most, factor)

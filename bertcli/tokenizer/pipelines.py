@@ -35,7 +35,7 @@ def build(file: Path, facts: TokenizerFacts, names: Names, config: Config) -> to
     """
     if facts.kind == "BPE":
         vocabulary, merges = _read_bpe(*(file.with_name(name) for name in facts.files))
-        backend = byte_level(vocabulary, merges, config)
+        backend = byte_level(vocabulary, merges, bool(config.get("add_prefix_space", False)))
     else:
         backend = _unigram(file, read_spm_model(file), facts, names=names, config=config)
     mask = config.get("mask_token")
@@ -59,14 +59,13 @@ def add_special(
 
 
 def byte_level(
-    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], config: Config
+    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], add_prefix_space: bool
 ) -> tokenizers.Tokenizer:
     """Byte-level BPE as in GPT-2, without its special tokens."""
     backend = tokenizers.Tokenizer(
         models.BPE(dict(vocabulary), list(merges), continuing_subword_prefix="", end_of_word_suffix="")
     )
-    prefix = bool(config.get("add_prefix_space", False))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space)
     backend.decoder = decoders.ByteLevel()
     return backend
 
@@ -181,7 +180,7 @@ def _normalizer(charsmap: bytes, facts: TokenizerFacts, config: Config) -> norma
 def is_rebuilt(backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Names) -> bool:
     """True if the class `facts.written` builds `backend` from its vocabulary and `add_prefix_space`."""
     prefix = getattr(backend.pre_tokenizer, "add_prefix_space", False)
-    built = byte_level({}, [], {"add_prefix_space": prefix})
+    built = byte_level({}, [], prefix)
     built.post_processor = rows(backend, facts, names)
     return _without_vocabulary(built) == _without_vocabulary(backend)
 

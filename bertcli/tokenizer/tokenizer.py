@@ -15,15 +15,14 @@ from tokenizers import models
 
 from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
 from bertcli.system.errors import UserError
-from bertcli.tokenizer import wordpiece
-from bertcli.tokenizer.declared import model_facts, with_special
-from bertcli.tokenizer.encoder import PlainEncoder, fingerprint, reads_word_by_word, with_text_token
-from bertcli.tokenizer.files import Normalization, bert_part
+from bertcli.tokenizer import encoder, wordpiece
+from bertcli.tokenizer.declarations import model_facts
 from bertcli.tokenizer.folder import class_options, other_classes, read_pipeline, written_class
 from bertcli.tokenizer.frame import Frame, read_frame
 from bertcli.tokenizer.limits import LARGEST_VOCABULARY, may_panic, survive
-from bertcli.tokenizer.normalizer import DIVIDES_BYTES
+from bertcli.tokenizer.normalize import DIVIDES_BYTES
 from bertcli.tokenizer.pieces import PlacedPieces, check_special, spelling_of, trim_places
+from bertcli.tokenizer.wordpiece import Normalization, bert_part
 
 Result = TypeVar("Result")
 
@@ -37,6 +36,7 @@ class Tokenizer:
     Attributes:
         vocab_size: the number of entries of the vocabulary.
         kind: the name of the model that cuts words, in the tokenizers library.
+        names: the special tokens by role.
         frame: the special tokens around texts in a row.
         pad_id, unk_id, mask_id: ids of special tokens with other roles. A byte-level vocabulary may have no
             unknown token; its `unk_id` is then `pad_id`, which no text yields either.
@@ -73,10 +73,10 @@ class Tokenizer:
         backend.no_padding()
         added = list(backend.get_added_tokens_decoder().values())
         own = set(names.values())
-        self._names, self._where = names, where
+        self.names, self._where = names, where
         self._special = {token.content for token in added if token.special} - own
         if self._special:
-            backend = with_special(backend, self._special, False)
+            backend = encoder.with_special(backend, self._special, False)
         self._backend = backend
         vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size = max(vocabulary.values()) + 1
@@ -106,17 +106,17 @@ class Tokenizer:
             and not wordpiece.differences(pipeline)
         )
         self._may_panic = may_panic(pipeline)
-        self._plain = PlainEncoder(backend, self._never("mask_token"))
+        self._plain = encoder.PlainEncoder(backend, self._never("mask_token"))
         self._describe_normalizer()
-        self._by_word = {token.content for token in added} <= own and reads_word_by_word(pipeline)
+        self._by_word = {token.content for token in added} <= own and encoder.reads_word_by_word(pipeline)
         self.marks_blanks = self.kind == "BPE" and not getattr(
             backend.pre_tokenizer, "add_prefix_space", False
         )
-        self.hash = fingerprint(pipeline)
+        self.hash = encoder.fingerprint(pipeline)
 
     def _read_frame(self) -> bool:
         """Set `frame`. Return true if it is BERT's."""
-        names, ids = self._names, self._ids
+        names, ids = self.names, self._ids
         usual = Frame((ids["cls_token"],), (ids["sep_token"],), (ids["sep_token"],), two_segments=True)
         self.frame = read_frame(self._backend, self._where) or usual
         if self.frame == usual:  # equal rows get an equal hash, in whatever form the file writes them
@@ -135,7 +135,7 @@ class Tokenizer:
 
     def _never(self, *more: str) -> dict[str, int]:
         """The special tokens that no text yields, with their ids; `more` names further roles."""
-        return {self._names[role]: self._ids[role] for role in ("pad_token", "cls_token", "sep_token", *more)}
+        return {self.names[role]: self._ids[role] for role in ("pad_token", "cls_token", "sep_token", *more)}
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None) -> Tokenizer:
@@ -145,8 +145,7 @@ class Tokenizer:
         `vocab.txt`: a `tokenizer.json` has its own options, a folder those of `tokenizer_config.json`. Raises
         `UserError` if there is no tokenizer, if it is not supported, or if files disagree.
         """
-        pipeline = read_pipeline(Path(path), Normalization(lowercase, strip_accents))
-        return cls(pipeline.backend, pipeline.where, pipeline.names)
+        return cls(*read_pipeline(Path(path), Normalization(lowercase, strip_accents)))
 
     @classmethod
     def from_vocabulary(
@@ -181,8 +180,8 @@ class Tokenizer:
         return [ids for ids, _ in self._survive(lambda: self._masking.encode(texts))]
 
     @cached_property
-    def _masking(self) -> PlainEncoder:
-        return PlainEncoder(with_text_token(self._backend, self.mask_token), self._never())
+    def _masking(self) -> encoder.PlainEncoder:
+        return encoder.PlainEncoder(encoder.with_text_token(self._backend, self.mask_token), self._never())
 
     @cached_property
     def mask_strips(self) -> bool:
@@ -211,12 +210,7 @@ class Tokenizer:
     @property
     def backend(self) -> tokenizers.Tokenizer:
         """The library's tokenizer, as its file defines it; callers must not change it."""
-        return with_special(self._backend, self._special, True) if self._special else self._backend
-
-    @property
-    def names(self) -> Mapping[str, str]:
-        """The special tokens by role."""
-        return self._names
+        return encoder.with_special(self._backend, self._special, True) if self._special else self._backend
 
     def decode(self, ids: Iterable[int]) -> str:
         """The readable text of ids: joined words, no blank before punctuation, special tokens kept."""
@@ -257,10 +251,10 @@ class Tokenizer:
         facts = model_facts(folder)
         values = {
             "tokenizer_class": self._written_class(facts),
-            **class_options(self._backend, facts, self._names, two_segments=self.frame.two_segments),
+            **class_options(self._backend, facts, self.names, two_segments=self.frame.two_segments),
             **({"additional_special_tokens": sorted(self._special)} if self._special else {}),
             "model_max_length": model_max_length,
-            **{role: name for role, name in self._names.items() if role in self._ids},
+            **{role: name for role, name in self.names.items() if role in self._ids},
         }
         config = json.dumps(values, ensure_ascii=False, indent=2)
         (folder / "tokenizer_config.json").write_bytes(f"{config}\n".encode())
@@ -285,7 +279,7 @@ class Tokenizer:
         return other_classes(facts, self._written_class(facts))
 
     def _written_class(self, facts: TokenizerFacts) -> str:
-        return written_class(self._backend, facts, self._names, is_usual=self._is_usual)
+        return written_class(self._backend, facts, self.names, is_usual=self._is_usual)
 
     def _survive(self, encode: Callable[[], Result]) -> Result:
         return survive(encode, self._where, quietly=self._may_panic)

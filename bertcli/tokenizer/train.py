@@ -1,114 +1,31 @@
-"""Texts -> a new tokenizer of any kind; also the training of a Unigram (Kudo 2018).
-
-SentencePiece trains a Unigram in one thread: the trainer of `tokenizers` gives another vocabulary in every
-process.
-"""
+"""Texts -> a new tokenizer of any kind, with a vocabulary that never depends on the order of a hash map."""
 
 import io
+import json
 import re
 import tempfile
 import threading
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
 import tokenizers
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from bertcli.families.family import TokenizerKind
 from bertcli.families.tokenizers import BERT, TokenizerFacts
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.normalizer import (
-    LOOKS_AROUND,
-    casing_note,
-    choose_alphabet,
-    cut_at_rare,
-    more_characters,
-    new_normalizer,
-)
-from bertcli.tokenizer.pipelines import add_special, unigram
+from bertcli.system.terminal import BETWEEN_LINES
+from bertcli.tokenizer import normalize, wordpiece
+from bertcli.tokenizer.pipelines import add_special, byte_level, unigram
 from bertcli.tokenizer.tokenizer import LARGEST_VOCABULARY, Tokenizer
-from bertcli.tokenizer.train_wordpiece import train_byte_bpe, train_wordpiece
-
-_LONGEST_LINE = 1 << 30
-"""The most bytes of a line; SentencePiece leaves out longer lines."""
-
-
-def train_unigram(
-    lines: Iterator[str],
-    vocab_size: int,
-    characters: Counter[str],
-    names: Mapping[str, str],
-    normalizer: normalizers.Normalizer,
-) -> tokenizers.Tokenizer:
-    """Train a Unigram: special tokens, then pieces by falling probability.
-
-    Args:
-        characters: the counts of the characters in the normalized lines.
-        names: the special tokens by role.
-
-    Raises:
-        UserError: the alphabet alone is larger than `vocab_size`; SentencePiece is not installed.
-    """
-    alphabet = choose_alphabet(characters, vocab_size, normalizer)
-    smallest = len(alphabet) + 1 + len(names)  # with the blank
-    if vocab_size < smallest:
-        raise UserError(
-            f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
-            f"characters, the blank and the special tokens are {smallest:,}. Set tokenizer.vocab_size to "
-            f"{smallest:,} or more"
-        )
-    # SentencePiece would refuse to leave out many characters.
-    known = cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
-    pieces = _train(known, vocab_size - len(names), required="".join(alphabet))
-    free, rarest = vocab_size - len(names) - len(pieces), min(score for _, score in pieces)
-    pieces += [(each, rarest) for each in more_characters(characters, alphabet, free, entries=lambda _: 1)]
-    special = [(name, 0.0) for name in names.values()]
-    unk_id = list(names).index("unk_token")
-    backend = unigram([*special, *pieces], unk_id, [pre_tokenizers.WhitespaceSplit()], scheme="always")
-    backend.normalizer = normalizer
-    return backend
-
-
-def _train(lines: Iterator[str], num_pieces: int, required: str) -> list[tuple[str, float]]:
-    """Train at most `num_pieces` pieces, which include the `required` characters. Return each piece with the
-    logarithm of its probability."""
-    try:
-        import sentencepiece
-    except ImportError:
-        raise UserError(
-            "a Unigram vocabulary is trained by SentencePiece, which is not installed: pip install "
-            "'bertcli[unigram]'. Or set tokenizer.kind to byte-bpe or wordpiece"
-        ) from None
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(line for line in lines if not line.isspace() and line),
-        model_writer=written,
-        model_type="unigram",
-        vocab_size=num_pieces + 1,
-        hard_vocab_limit=False,
-        character_coverage=1.0,
-        required_chars=required,
-        normalization_rule_name="identity",
-        max_sentence_length=_LONGEST_LINE,
-        num_threads=1,
-        bos_id=-1,
-        eos_id=-1,
-        minloglevel=2,
-    )
-    model = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
-    unknown = model.unk_id()
-    return [(model.id_to_piece(i), model.get_score(i)) for i in range(len(model)) if i != unknown]
-
 
 Result = TypeVar("Result")
-RECORD_END = "\n"
-_SECONDS_BETWEEN_LINES = 4.0
-"""The same value as `terminal.BETWEEN_LINES`, which this layer does not import."""
 _PART = re.compile(r"(\S{1000})(?=\S)")
 """The first 1000 letters of a longer word: the time of trainers grows with the square of a word's length."""
 
@@ -151,16 +68,14 @@ def train_tokenizer(
             f"a vocabulary of {vocab_size:,} entries is too large; {LARGEST_VOCABULARY:,} at most. Set "
             "tokenizer.vocab_size to less: published models have 20,000 to 250,000"
         )
-    normalizer = new_normalizer(kind, lowercase, strip_accents, language=training.language)
-    with tempfile.TemporaryFile(
-        "w+", encoding="utf-8", newline=RECORD_END, dir=training.spool_folder
-    ) as spool:
+    normalizer = normalize.new_normalizer(kind, lowercase, strip_accents, language=training.language)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n", dir=training.spool_folder) as spool:
         characters = _count_and_spool(texts, spool, normalizer)
-        if not any(not character.isspace() for character in characters):
+        if all(map(str.isspace, characters)):
             raise UserError("there is no text to train a vocabulary on; give files that hold some")
-        if lowercase and (note := casing_note(characters, training.language)):
+        if lowercase and (note := normalize.casing_note(characters, training.language)):
             training.report(note)
-        lines = (_PART.sub(r"\1 ", line.rstrip(RECORD_END)) for line in spool)
+        lines = (_PART.sub(r"\1 ", line.rstrip("\n")) for line in spool)
         names = facts.names
 
         def train() -> tokenizers.Tokenizer:
@@ -179,25 +94,18 @@ def patiently(work: Callable[[], Result], what: str, report: Callable[[str], Non
 
     `report` takes a line about `what` every few seconds.
     """
-    done: list[Result] = []
-    failed: list[BaseException] = []
+    done, begun = Future[Result](), time.monotonic()
 
     def run() -> None:
         try:
-            done.append(work())
+            done.set_result(work())
         except BaseException as error:
-            failed.append(error)
+            done.set_exception(error)
 
-    thread, begun, lines = threading.Thread(target=run, daemon=True), time.monotonic(), 1
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)
-        if time.monotonic() - begun > lines * _SECONDS_BETWEEN_LINES:
-            report(f"{what}: {time.monotonic() - begun:.0f} s so far")
-            lines += 1
-    if failed:
-        raise failed[0]
-    return done[0]
+    threading.Thread(target=run, daemon=True).start()
+    while wait([done], BETWEEN_LINES).not_done:
+        report(f"{what}: {time.monotonic() - begun:.0f} s so far")
+    return done.result()
 
 
 def _count_and_spool(
@@ -206,14 +114,184 @@ def _count_and_spool(
     """Write the texts, one per line. Return the counts of the characters of their normalized form."""
     written: Counter[str] = Counter()
     for text in texts:
-        line = text.replace(RECORD_END, " ")
+        line = text.replace("\n", " ")
         # Normalizing each line takes three times as long as counting; very few lines need it.
-        by_character = unicodedata.is_normalized("NFC", line.lower()) and not LOOKS_AROUND.search(line)
+        is_composed = unicodedata.is_normalized("NFC", line.lower())
+        by_character = is_composed and not normalize.LOOKS_AROUND.search(line)
         written.update(line if by_character else normalizer.normalize_str(line))
-        spool.write(f"{line}{RECORD_END}")
+        spool.write(f"{line}\n")
     spool.seek(0)
     characters: Counter[str] = Counter()
     for character, count in written.items():
         for normal in normalizer.normalize_str(character):
             characters[normal] += count
     return characters
+
+
+MIN_FREQUENCY = 2
+"""The least frequency of a pair that is merged: a rarer pair may be a single misspelling."""
+
+
+def train_wordpiece(
+    lines: Iterator[str],
+    vocab_size: int,
+    characters: Counter[str],
+    names: Mapping[str, str],
+    normalizer: normalizers.Normalizer,
+) -> tokenizers.Tokenizer:
+    """Train a WordPiece: special tokens, the alphabet by code point, its `##` pieces, then merges as found.
+
+    The trainer in `tokenizers` numbers characters in the random order of a hash map, and breaks ties by those
+    numbers. It therefore gets every single-character piece in a fixed order: characters are counted
+    beforehand, and the single-character pieces are passed as special tokens.
+
+    Args:
+        characters: the counts of the characters in the normalized lines.
+        names: the special tokens by role.
+
+    Raises:
+        UserError: the alphabet alone is larger than `vocab_size`.
+    """
+    alphabet = normalize.choose_alphabet(characters, vocab_size, normalizer)
+    first = [*names.values(), *_singles(alphabet)]
+    if vocab_size < len(first):
+        raise UserError(
+            f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
+            f"characters, their {wordpiece.CONTINUES} pieces and the special tokens are {len(first):,}. Set "
+            f"tokenizer.vocab_size to {len(first):,} or more"
+        )
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token=names["unk_token"]))
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size,
+        min_frequency=MIN_FREQUENCY,
+        special_tokens=first,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        continuing_subword_prefix=wordpiece.CONTINUES,
+        show_progress=False,
+    )
+    if {character for character in characters if not character.isspace()} - {*alphabet}:
+        lines = normalize.cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
+    backend.train_from_iterator(lines, trainer)
+    ids = backend.get_vocab(with_added_tokens=False)
+    merges = sorted(ids.keys() - set(first), key=ids.__getitem__)
+    free = vocab_size - len(first) - len(merges)
+    more = normalize.more_characters(
+        characters, alphabet, free, entries=lambda character: len(_singles([character]))
+    )
+    first = [*names.values(), *_singles(sorted({*alphabet, *more}))]
+    return wordpiece.pipeline([*first, *merges], normalizer, names["unk_token"])
+
+
+def _singles(alphabet: Sequence[str]) -> list[str]:
+    return [*alphabet, *(f"{wordpiece.CONTINUES}{c}" for c in alphabet if not _stands_alone(c))]
+
+
+def _stands_alone(character: str) -> bool:
+    """True if BERT cuts words at this character, so that it never continues a word."""
+    words = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(f"a{character}")
+    spaced = normalizers.BertNormalizer().normalize_str(character).startswith(" ")
+    return len(words) > 1 or spaced
+
+
+def train_byte_bpe(
+    lines: Iterator[str], vocab_size: int, names: Mapping[str, str], normalizer: normalizers.Normalizer
+) -> tokenizers.Tokenizer:
+    """Train a byte-level BPE: special tokens, the 256 bytes, then merges in the order they were found.
+
+    `names`: the special tokens by role. Raises `UserError` if the bytes alone are more than `vocab_size`.
+    """
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    first = [*names.values(), *alphabet]
+    if vocab_size < len(first):
+        raise UserError(
+            f"a byte-level vocabulary of {vocab_size:,} entries is too small: the 256 bytes and the special "
+            f"tokens are {len(first):,}. Set tokenizer.vocab_size to {len(first):,} or more"
+        )
+    # A text's first word is read like any other (`add_prefix_space`): sentences are stored one by one.
+    backend = byte_level({}, [], add_prefix_space=True)
+    backend.normalizer = normalizer
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=MIN_FREQUENCY,
+        special_tokens=list(names.values()),
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    backend.train_from_iterator(lines, trainer)
+    model = json.loads(backend.to_str())["model"]
+    merges = [tuple(merge) for merge in model["merges"]]
+    trained = byte_level(model["vocab"], merges, add_prefix_space=True)
+    trained.normalizer = normalizer
+    return trained
+
+
+_LONGEST_LINE = 1 << 30
+"""The most bytes of a line; SentencePiece leaves out longer lines."""
+
+
+def train_unigram(
+    lines: Iterator[str],
+    vocab_size: int,
+    characters: Counter[str],
+    names: Mapping[str, str],
+    normalizer: normalizers.Normalizer,
+) -> tokenizers.Tokenizer:
+    """Train a Unigram (Kudo 2018): special tokens, then pieces by falling probability.
+
+    SentencePiece trains it in one thread: the trainer of `tokenizers` gives another vocabulary in every
+    process. Arguments and errors are those of `train_wordpiece`; SentencePiece may not be installed.
+    """
+    alphabet = normalize.choose_alphabet(characters, vocab_size, normalizer)
+    smallest = len(alphabet) + 1 + len(names)  # with the blank
+    if vocab_size < smallest:
+        raise UserError(
+            f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
+            f"characters, the blank and the special tokens are {smallest:,}. Set tokenizer.vocab_size to "
+            f"{smallest:,} or more"
+        )
+    # SentencePiece would refuse to leave out many characters.
+    known = normalize.cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
+    pieces = _train(known, vocab_size - len(names), required="".join(alphabet))
+    free, rarest = vocab_size - len(names) - len(pieces), min(score for _, score in pieces)
+    pieces += [
+        (each, rarest) for each in normalize.more_characters(characters, alphabet, free, entries=lambda _: 1)
+    ]
+    special = [(name, 0.0) for name in names.values()]
+    unk_id = list(names).index("unk_token")
+    backend = unigram([*special, *pieces], unk_id, [pre_tokenizers.WhitespaceSplit()], scheme="always")
+    backend.normalizer = normalizer
+    return backend
+
+
+def _train(lines: Iterator[str], num_pieces: int, required: str) -> list[tuple[str, float]]:
+    """Train at most `num_pieces` pieces, which include the `required` characters. Return each piece with the
+    logarithm of its probability."""
+    try:
+        import sentencepiece
+    except ImportError:
+        raise UserError(
+            "a Unigram vocabulary is trained by SentencePiece, which is not installed: pip install "
+            "'bertcli[unigram]'. Or set tokenizer.kind to byte-bpe or wordpiece"
+        ) from None
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(line for line in lines if not line.isspace() and line),
+        model_writer=written,
+        model_type="unigram",
+        vocab_size=num_pieces + 1,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        required_chars=required,
+        normalization_rule_name="identity",
+        max_sentence_length=_LONGEST_LINE,
+        num_threads=1,
+        bos_id=-1,
+        eos_id=-1,
+        minloglevel=2,
+    )
+    model = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    unknown = model.unk_id()
+    return [(model.id_to_piece(i), model.get_score(i)) for i in range(len(model)) if i != unknown]

@@ -1,6 +1,7 @@
 """BERT's WordPiece: special tokens, row, pipeline, and the classes of transformers that use it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tokenizers
@@ -8,8 +9,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bertcli.families.tokenizers import BERT
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.files import Normalization
-from bertcli.tokenizer.normalizer import DIVIDES_BYTES
+from bertcli.tokenizer.normalize import DIVIDES_BYTES
 
 NAMES = BERT.names
 """Role of a special token, as `tokenizer_config.json` calls it -> its default."""
@@ -36,6 +36,38 @@ REBUILDING = {
     *("MobileBertTokenizer", "SqueezeBertTokenizer"),
 }
 """The classes with BERT's pipeline; each name may also end in Fast."""
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """The changes to a text before it is cut into pieces.
+
+    Attributes:
+        strip_accents: true if letters lose their accents; None means the value of `lowercase`, as in BERT.
+        split_chinese: true if each CJK ideograph is a word.
+    """
+
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    split_chinese: bool = True
+
+    def normalizer(self) -> normalizers.Normalizer:
+        """BERT's normalizer with these options; it drops control characters and makes white space blanks."""
+        return normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=self.split_chinese,
+            strip_accents=self.strip_accents,
+            lowercase=self.lowercase,
+        )
+
+
+def bert_part(normalizer: normalizers.Normalizer | None) -> normalizers.BertNormalizer | None:
+    """The given normalizer, or the one in a sequence with NFC and Replace, if it is BERT's; else None."""
+    if isinstance(normalizer, normalizers.Sequence):
+        parts = [normalizer[place] for place in range(len(normalizer))]
+        others = [part for part in parts if not isinstance(part, normalizers.NFC | normalizers.Replace)]
+        normalizer = others[0] if len(others) == 1 else None
+    return normalizer if isinstance(normalizer, normalizers.BertNormalizer) else None
 
 
 def build(tokens: Sequence[str], normalization: Normalization) -> tokenizers.Tokenizer:

@@ -249,7 +249,7 @@ class Finetuning(Run[DecidedFinetuning, Finetuned]):
         runner = Runner(
             model=self.model,
             task=self.data.task,
-            pad_id=self.tokenizer.pad_id,
+            tokenizer=self.tokenizer,
             device=self.loop.device,
             precision=self.loop.precision,
             batch_size=self.share.micro_batch_size,

@@ -23,7 +23,7 @@ from bertcli.folders.init_from import check_teacher
 from bertcli.folders.locate import check_generator, locate_init_from
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.normalizer import MIN_ALPHABET
+from bertcli.tokenizer.normalize import MIN_ALPHABET
 
 KEYS = (
     ("tokenizer", "vocab_size"),

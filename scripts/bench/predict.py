@@ -83,13 +83,11 @@ def compare(model: Path, texts: list[str], rounds: int, batch_size: int) -> None
 def our_answers(model: Path, batch_size: int) -> Callable[[list[str]], list[str]]:
     loaded = load_task_folder(model)
     task = build_task(loaded.settings, loaded.labels)
-    runner = Runner(loaded.model.eval(), task, loaded.tokenizer.pad_id, CPU, "fp32", batch_size)
+    runner = Runner(loaded.model.eval(), task, loaded.tokenizer, CPU, "fp32", batch_size)
 
     def answer(texts: list[str]) -> list[str]:
         examples = (TextExample("", {"text": text}, text, None, None) for text in texts)
-        return [
-            each.prediction.as_json()["label"] for each in predict_stream(runner, loaded.tokenizer, examples)
-        ]
+        return [each.prediction.as_json()["label"] for each in predict_stream(runner, examples)]
 
     return answer
 

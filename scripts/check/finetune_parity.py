@@ -67,10 +67,12 @@ def main() -> None:
         torch.manual_seed(options.seed)
         nn.init.normal_(ours.classifier.weight, std=options.head_std)
     theirs.classifier.load_state_dict(ours.classifier.state_dict())
-    train({"ours": ours, "theirs": Theirs(theirs)}, data, tokenizer.pad_id, options)
+    train({"ours": ours, "theirs": Theirs(theirs)}, data, tokenizer, options)
 
 
-def train(sides: dict[str, nn.Module], data: LabeledData, pad_id: int, options: argparse.Namespace) -> None:
+def train(
+    sides: dict[str, nn.Module], data: LabeledData, tokenizer: Tokenizer, options: argparse.Namespace
+) -> None:
     assert data.dev is not None
     items, source = data.train.items, random.Random(options.seed)
     order = [number for _ in range(options.epochs) for number in source.sample(range(len(items)), len(items))]
@@ -80,7 +82,7 @@ def train(sides: dict[str, nn.Module], data: LabeledData, pad_id: int, options: 
     losses: dict[str, list[float]] = {name: [] for name in sides}
     for step in range(min(steps, options.steps or steps)):
         numbers = order[step * BATCH : (step + 1) * BATCH]
-        batch = LabeledBatch(tuple(items[number] for number in numbers), pad_id)
+        batch = LabeledBatch(tuple(items[number] for number in numbers), tokenizer.pad_id)
         for name, model in sides.items():
             for group in optimizers[name].param_groups:
                 group["lr"] = learning_rate(step, RATE, steps // 10, steps, "linear")
@@ -96,7 +98,7 @@ def train(sides: dict[str, nn.Module], data: LabeledData, pad_id: int, options: 
             means = {name: sum(own[-STRETCH:]) / len(own[-STRETCH:]) for name, own in losses.items()}
             print(f"step {step + 1}: {'  '.join(f'{name} {mean:.4f}' for name, mean in means.items())}")
     for name, model in sides.items():
-        runner = Runner(model, data.task, pad_id, torch.device("cpu"), "fp32", BATCH)
+        runner = Runner(model, data.task, tokenizer, torch.device("cpu"), "fp32", BATCH)
         scores, _ = evaluate_task(runner, data.dev)
         print(f"{name}: dev loss {scores.losses['']:.4f}, F1 {100 * scores.metrics['f1']:.2f}")
 

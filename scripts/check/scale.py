@@ -37,18 +37,18 @@ from bertcli.batches.share import Share
 from bertcli.batches.slots import draw_slots
 from bertcli.batches.stream import BatchStream
 from bertcli.config.run import DataRecipe, ModelRecipe
+from bertcli.corpus.blocks import BLOCK_BYTES, block_hash, num_blocks
 from bertcli.corpus.finish import check_arrays
-from bertcli.corpus.manifest import BLOCK_BYTES, Manifest, SideCounts, block_hash, num_blocks, write_manifest
-from bertcli.corpus.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, open_store
+from bertcli.corpus.manifest import Manifest, SideCounts, write_manifest
+from bertcli.corpus.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, ids_dtype, open_store
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.model_folder import save_model_folder
 from bertcli.folders.run_layout import RunLayout
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.files import file_hash
-from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
 from bertcli.training.checkpoint import RunState, Snapshot, save_checkpoint
 from bertcli.training.heldout import as_in_bert
 
@@ -127,7 +127,7 @@ def make_store(folder: Path, tokens: int) -> None:
     arrays = {}
     for side, held in (("train", counts), ("heldout", SideCounts())):
         (folder / side).mkdir(exist_ok=True)
-        for name, size in array_sizes(held, VOCAB_SIZE).items():
+        for name, size in array_sizes(held, ids_dtype(VOCAB_SIZE)).items():
             arrays[f"{side}/{name}.bin"] = size
             with open(folder / side / f"{name}.bin", "wb") as file:
                 file.truncate(size)

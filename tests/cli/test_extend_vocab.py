@@ -58,7 +58,7 @@ def test_choosing_says_how_long_it_has_taken_and_ends_at_once_on_ctrl_c(monkeypa
     tokenizer = train_tokenizer(["a part of the party departs"] * 9, 300)
     monkeypatch.setattr(new_pieces, "_MOST_SPANS", 20)
     assert len(extend(tokenizer, MEDICINE, 5, report=lambda line: None).replaced) == 5
-    monkeypatch.setattr(train_tokenizer_module, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(train_tokenizer_module, "BETWEEN_LINES", 0.0)
     released = threading.Event()
     monkeypatch.setattr(new_pieces, "_extended", lambda *given, **named: released.wait())
 

@@ -19,7 +19,6 @@ from bertcli.system.terminal import (
     visible,
     working,
 )
-from bertcli.tokenizer.train import _SECONDS_BETWEEN_LINES
 from tests.folders.folders import saved_task
 from tests.terminals import on_a_terminal
 
@@ -99,7 +98,7 @@ def test_what_a_silent_command_says(run_bertcli, models, tmp_path, monkeypatch, 
 
 
 def test_nothing_is_silent_for_more_than_five_seconds_or_says_the_same_twice() -> None:
-    assert _SECONDS_BETWEEN_LINES == BETWEEN_LINES < SILENCE <= 5
+    assert BETWEEN_LINES < SILENCE <= 5
 
 
 def test_a_command_that_prints_nothing_says_that_it_is_at_work(monkeypatch, capsys) -> None:

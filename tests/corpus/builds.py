@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,15 @@ def silent(_: str) -> None:
     pass
 
 
+@cache
+def short_chapters() -> list[str]:
+    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
+        return [c[:2000].rpartition("\n")[0] for c in file.read().split("\n\n")[::4] if len(c) > 2000]
+
+
 def write_corpus_folder(tmp_path: Path) -> Path:
     """Short chapters of the classics in three files, one of them compressed."""
-    with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
-        chapters = [c[:2000].rpartition("\n")[0] for c in file.read().split("\n\n")[::4] if len(c) > 2000]
+    chapters = short_chapters()
     (tmp_path / "corpus").mkdir()
     for number, name in enumerate(("a.txt", "b.txt.gz", "c.txt")):
         data = "\n\n".join(chapters[number::3]).encode()

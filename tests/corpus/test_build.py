@@ -200,15 +200,15 @@ def test_a_full_disk_keeps_what_was_there_and_the_build_goes_on(
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 100)
-    encode = __import__("bertcli.corpus.build", fromlist=["encode_here"]).encode_here
+    encode = __import__("bertcli.corpus.build", fromlist=["encode_chunks"]).encode_chunks
 
-    def encode_and_append(*arguments: Any) -> Any:
-        for pair in encode(*arguments):
+    def encode_and_append(*arguments: Any, **named: Any) -> Any:
+        for pair in encode(*arguments, **named):
             with open(folder / "corpus" / "a.txt", "a") as file:
                 file.write("more\n")
             yield pair
 
-    monkeypatch.setattr("bertcli.corpus.build.encode_here", encode_and_append)
+    monkeypatch.setattr("bertcli.corpus.build.encode_chunks", encode_and_append)
     with pytest.raises(UserError, match=r"a.txt: the file changed while it was read; run the command again"):
         prepare_store(make_config(folder), silent)
 
@@ -216,13 +216,13 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(folder: Path, monkeypa
 def test_a_file_that_changes_after_it_was_read_leaves_no_store(folder: Path, monkeypatch: pytest.MonkeyPatch):
     """No command would take that store: its files are others."""
     config, corpus = make_config(folder), folder / "corpus" / "a.txt"
-    encode = build.encode_here
+    encode = build.encode_chunks
 
-    def encode_and_append(*arguments: Any) -> Any:
-        yield from encode(*arguments)
+    def encode_and_append(*arguments: Any, **named: Any) -> Any:
+        yield from encode(*arguments, **named)
         corpus.write_text(corpus.read_text() + "more\n")
 
-    monkeypatch.setattr(build, "encode_here", encode_and_append)
+    monkeypatch.setattr(build, "encode_chunks", encode_and_append)
     with pytest.raises(UserError, match=r"a.txt: the file changed, .*, while the store was built; run"):
         prepare_store(config, silent)
     assert not (folder / "run" / "store").exists()

@@ -18,7 +18,7 @@ from bertcli.batches.slots import NOT_NEXT, draw_slots
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
 from bertcli.config.run import PretrainRecipe, with_values
-from bertcli.corpus import build, chunks
+from bertcli.corpus import build, chunks, finish, parts
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.parts import Piece, cut_documents
 from bertcli.corpus.token_store import TokenStore, open_store
@@ -184,15 +184,20 @@ def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(
     whole = prepare_store(config, silent, processes=0)
     expected = contents(whole.folder)
     monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 100)
-    for place in ("cut_sides", "put_in_place", "count_store", "publish"):
+    for module, place in (
+        (parts, "cut_sides"),
+        (parts, "put_in_place"),
+        (finish, "count_store"),
+        (build, "publish"),
+    ):
         shutil.rmtree(whole.folder)
         with monkeypatch.context() as patch:
-            done = getattr(build, place)
+            done = getattr(module, place)
             patch.setattr(build, "JOURNAL_SECONDS", 0)
             if place == "count_store":  # before it; the others after they are done
-                patch.setattr(build, place, lambda *a, **k: 1 / 0)
+                patch.setattr(module, place, lambda *a, **k: 1 / 0)
             else:
-                patch.setattr(build, place, lambda *a, done=done, **k: (done(*a, **k), 1 / 0))
+                patch.setattr(module, place, lambda *a, done=done, **k: (done(*a, **k), 1 / 0))
             with pytest.raises(ZeroDivisionError):
                 prepare_store(config, silent, processes=0)
         if place == "publish":

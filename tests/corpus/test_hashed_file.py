@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertcli.corpus.manifest import BLOCK_BYTES, HASH_BYTES, HashedFile, block_hash, num_blocks
+from bertcli.corpus.blocks import BLOCK_BYTES, HASH_BYTES, HashedFile, block_hash, num_blocks
 
 DATA = np.random.default_rng(0).integers(256, size=3 * BLOCK_BYTES + 1000, dtype=np.uint8).tobytes()
 PLACES = st.sampled_from([0, 1, 7, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES, len(DATA)])

@@ -94,7 +94,7 @@ def test_an_interrupted_build_goes_on_with_another_number_of_ranks(
 ) -> None:
     config = config_of(files, tmp_path / "shared")
     with monkeypatch.context() as patch:
-        patch.setattr("bertcli.corpus.build.join_parts", lambda *_: 1 / 0)
+        patch.setattr("bertcli.corpus.parts.join_parts", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             build(config, 3)
     parts = [path.name for path in (tmp_path / "shared" / "store.partial").glob("part-*")]

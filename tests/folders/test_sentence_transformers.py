@@ -4,8 +4,8 @@ import pytest
 
 from bertcli.folders.sentence_transformers import SentencePooling, read_pooling
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.wordpiece import Normalization
 from tests.folders.folders import WORDS, tiny_tokenizer
 
 MEAN = {"word_embedding_dimension": 15, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
-from bertcli.inference.attributions import TOLERANCE, attributions
+from bertcli.inference.attributions import TOLERANCE, attribute, decide
 from tests.folders.folders import saved_task
 from tests.inference.test_decision import TEXTS, example_of
 
@@ -21,7 +21,7 @@ def loaded_task(folder: Path, kind: str) -> LoadedTask:
 @pytest.mark.parametrize("kind", list(TEXTS))
 def test_scores_of_the_words_sum_to_what_the_words_add(tmp_path: Path, kind: str):
     loaded = loaded_task(tmp_path, kind)
-    found = attributions(loaded, example_of(loaded, TEXTS[kind]))
+    found = attribute(loaded, decide(loaded, example_of(loaded, TEXTS[kind])))
     assert found.is_complete
     assert len(found.words) == len(found.scores) > 1
     most = TOLERANCE * sum(map(abs, found.scores)) + 1e-5
@@ -31,7 +31,7 @@ def test_scores_of_the_words_sum_to_what_the_words_add(tmp_path: Path, kind: str
 
 def test_the_baseline_is_the_row_of_masks(tmp_path: Path):
     loaded = loaded_task(tmp_path, "multi-label")
-    found = attributions(loaded, example_of(loaded, ["the cat sat"]), 1)
+    found = attribute(loaded, decide(loaded, example_of(loaded, ["the cat sat"]), 1))
     tokenizer = loaded.tokenizer
     masked = tokenizer.frame.row([tokenizer.mask_id] * 3)
     with torch.no_grad():
@@ -45,7 +45,7 @@ def test_where_no_token_reads_another_the_tagged_word_alone_has_a_score(tmp_path
     for name, parameter in loaded.model.named_parameters():
         if name.endswith("attention.output.weight"):
             parameter.data.zero_()
-    found = attributions(loaded, example, 1)
+    found = attribute(loaded, decide(loaded, example, 1))
     assert found.answer.endswith("(cats)")
     the, cats, sat = found.scores
     assert (the, sat) == (0.0, 0.0)
@@ -55,17 +55,17 @@ def test_where_no_token_reads_another_the_tagged_word_alone_has_a_score(tmp_path
 def test_the_opposite_head_gives_the_opposite_signs(tmp_path: Path):
     loaded = loaded_task(tmp_path, "regression")
     example = example_of(loaded, TEXTS["regression"])
-    before = attributions(loaded, example)
+    before = attribute(loaded, decide(loaded, example))
     for parameter in loaded.model.classifier.parameters():  # pyright: ignore[reportAttributeAccessIssue]
         parameter.data.neg_()
-    after = attributions(loaded, example)
+    after = attribute(loaded, decide(loaded, example))
     assert after.scores == pytest.approx([-score for score in before.scores], abs=1e-5)
 
 
 def test_nothing_stays_behind_in_the_model(tmp_path: Path):
     loaded = loaded_task(tmp_path, "classification")
     example = example_of(loaded, TEXTS["classification"])
-    first = attributions(loaded, example)
-    assert attributions(loaded, example) == first
+    first = attribute(loaded, decide(loaded, example))
+    assert attribute(loaded, decide(loaded, example)) == first
     assert not loaded.model.body.embeddings.word._forward_hooks
     assert all(parameter.grad is None for parameter in loaded.model.parameters())

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
-from bertcli.inference.decision import Decision, answer_names, decide, find_answer
+from bertcli.inference.attributions import Decision, answer_names, decide, find_answer
 from bertcli.inference.inputs import read_inputs
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from bertcli.inference.outputs import SEPARATORS, AnswerTable, json_line, readable, row_json
+from bertcli.inference.outputs import SEPARATORS, AnswerTable, json_line, row_json
 from bertcli.inference.predict import Predicted
 from bertcli.system.errors import UserError
 from bertcli.tasks.answers import Answered
@@ -27,6 +27,10 @@ PLACE = Tagged(("O", "B-place"), (Entity("Rome", "place", 3, 7, 0.5),))
 def text(prediction: object, **columns: object) -> Predicted:
     example = TextExample("made.tsv, line 2", columns or {"text": "Wíth"}, "Wíth", None, None)
     return Predicted(example, prediction, 0)  # pyright: ignore[reportArgumentType]
+
+
+def readable(answer: Predicted) -> str:
+    return answer.prediction.readable(answer.example)
 
 
 def tagged(prediction: Tagged) -> Predicted:

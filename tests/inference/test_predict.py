@@ -36,7 +36,7 @@ def example(text: str) -> TextExample:
 def runner(loaded: LoadedTask, batch_size: int) -> Runner:
     task = build_task(loaded.settings, loaded.labels)
     model = loaded.model.eval()
-    return Runner(model, task, loaded.tokenizer.pad_id, torch.device("cpu"), "fp32", batch_size)
+    return Runner(model, task, loaded.tokenizer, torch.device("cpu"), "fp32", batch_size)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedTask:
 
 
 def probabilities(loaded: LoadedTask, texts: list[str], batch_size: int) -> list[list[float]]:
-    stream = predict_stream(runner(loaded, batch_size), loaded.tokenizer, map(example, texts))
+    stream = predict_stream(runner(loaded, batch_size), map(example, texts))
     answers = list(stream)
     assert [answer.example.columns["text"] for answer in answers] == texts
     return [list(answer.prediction.as_json()["probabilities"].values()) for answer in answers]
@@ -79,7 +79,7 @@ def test_examples_of_several_rows_keep_their_answers_in_any_company(
         return [one for texts in shifted for one in read_inputs(texts[:row], None, settings, print)]
 
     def answers(batch_size: int) -> list[dict[str, object]]:
-        stream = predict_stream(runner(loaded, batch_size), loaded.tokenizer, examples())
+        stream = predict_stream(runner(loaded, batch_size), examples())
         return [predicted.prediction.as_json() for predicted in stream]
 
     whole = answers(16)
@@ -105,7 +105,7 @@ def test_only_a_bounded_stretch_is_read_ahead(loaded: LoadedTask, monkeypatch: p
             read += 1
             yield example("the cat sat")
 
-    stream = predict_stream(runner(loaded, 2), loaded.tokenizer, endless())
+    stream = predict_stream(runner(loaded, 2), endless())
     first: Predicted = next(stream)
     assert first.dropped == 0
     assert read == 2 * buffers.BUFFERED_BATCHES
@@ -116,5 +116,5 @@ def test_only_a_bounded_stretch_is_read_ahead(loaded: LoadedTask, monkeypatch: p
 def test_what_does_not_fit_is_counted(loaded: LoadedTask) -> None:
     settings: TaskSettings = loaded.settings.model_copy(update={"max_length": 16})
     short = replace(loaded, settings=settings)
-    dropped = [a.dropped for a in predict_stream(runner(short, 2), short.tokenizer, map(example, TEXTS))]
+    dropped = [a.dropped for a in predict_stream(runner(short, 2), map(example, TEXTS))]
     assert [count > 0 for count in dropped] == [False, False, False, True, False, False, False]

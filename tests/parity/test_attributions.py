@@ -11,8 +11,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from bertcli.folders.task_folder import load_task_folder  # noqa: E402
-from bertcli.inference.attributions import attribute  # noqa: E402
-from bertcli.inference.decision import decide  # noqa: E402
+from bertcli.inference.attributions import attribute, decide  # noqa: E402
 from bertcli.inference.inputs import read_inputs  # noqa: E402
 from tests.parity.families import FIRST, Case, for_transformers, saved_task  # noqa: E402
 

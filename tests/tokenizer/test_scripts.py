@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import unicodedata
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ SMALL = {
 }
 
 
+@cache
 def trained(text: str, kind: TokenizerKind, language: str, lowercase: bool = True) -> Tokenizer:
     training = Training(language if len(language) == 2 else "en")
     return train_tokenizer([text] * 4, 700, lowercase, kind=kind, training=training)

@@ -14,11 +14,10 @@ from transformers import AutoTokenizer
 
 from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
 from tests.tokenizer.tokenizers_of import make_tokenizer_folder
 
 PIECES = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import pre_tokenizers
@@ -39,10 +40,20 @@ def layout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def saved(layout: tuple[str, bool, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ours(layout: tuple[str, bool, Path]) -> Tokenizer:
+    return Tokenizer.load(layout[2])
+
+
+@pytest.fixture(scope="module")
+def theirs(layout: tuple[str, bool, Path]) -> Any:
+    return AutoTokenizer.from_pretrained(layout[2])
+
+
+@pytest.fixture(scope="module")
+def saved(layout: tuple[str, bool, Path], ours: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")
     shutil.copy(layout[2] / "config.json", folder)
-    Tokenizer.load(layout[2]).save(folder, model_max_length=77)
+    ours.save(folder, model_max_length=77)
     return folder
 
 
@@ -76,9 +87,10 @@ def masked(mask: str) -> list[str]:
     ]
 
 
-def test_a_folder_means_what_it_means_to_transformers(layout: tuple[str, bool, Path]):
-    model_type, slow, folder = layout
-    ours, theirs = Tokenizer.load(folder), AutoTokenizer.from_pretrained(folder)
+def test_a_folder_means_what_it_means_to_transformers(
+    layout: tuple[str, bool, Path], ours: Tokenizer, theirs: Any
+):
+    model_type, slow, _ = layout
     assert_same_ids_and_places(ours, theirs)
     assert (ours.mask_id, ours.pad_id, ours.unk_id) == (
         theirs.mask_token_id,
@@ -92,8 +104,10 @@ def test_a_folder_means_what_it_means_to_transformers(layout: tuple[str, bool, P
         assert_same_rows(ours, theirs)
 
 
-def test_a_saved_folder_is_the_same_to_transformers(layout: tuple[str, bool, Path], saved: Path):
-    ours, theirs = Tokenizer.load(layout[2]), AutoTokenizer.from_pretrained(saved)
+def test_a_saved_folder_is_the_same_to_transformers(
+    layout: tuple[str, bool, Path], ours: Tokenizer, saved: Path
+):
+    theirs = AutoTokenizer.from_pretrained(saved)
     assert_same_ids_and_places(ours, theirs)
     assert_same_rows(ours, theirs)
     texts = masked(ours.mask_token)
@@ -108,8 +122,8 @@ def test_a_saved_folder_is_the_same_to_transformers(layout: tuple[str, bool, Pat
     assert (saved / "vocab.txt").exists() == (ours.kind == "WordPiece")
 
 
-def test_a_saved_folder_is_the_same_here(layout: tuple[str, bool, Path], saved: Path):
-    ours, again = Tokenizer.load(layout[2]), Tokenizer.load(saved)
+def test_a_saved_folder_is_the_same_here(ours: Tokenizer, saved: Path):
+    again = Tokenizer.load(saved)
     assert (again.hash, again.frame, again.special_ids, again.mask_strips) == (
         ours.hash,
         ours.frame,
@@ -119,19 +133,18 @@ def test_a_saved_folder_is_the_same_here(layout: tuple[str, bool, Path], saved: 
     assert (again.continuation == ours.continuation).all()
 
 
-def test_a_folder_that_transformers_saved_is_read(layout: tuple[str, bool, Path], tmp_path: Path):
-    theirs = AutoTokenizer.from_pretrained(layout[2])
-    theirs.save_pretrained(tmp_path)
+def test_a_folder_that_transformers_saved_is_read(
+    layout: tuple[str, bool, Path], ours: Tokenizer, tmp_path: Path
+):
+    AutoTokenizer.from_pretrained(layout[2]).save_pretrained(tmp_path)
     shutil.copy(layout[2] / "config.json", tmp_path)
-    ours = Tokenizer.load(tmp_path)
-    assert ours.encode_batch(TEXTS) == Tokenizer.load(layout[2]).encode_batch(TEXTS)
-    assert ours.frame == Tokenizer.load(layout[2]).frame
+    again = Tokenizer.load(tmp_path)
+    assert again.encode_batch(TEXTS) == ours.encode_batch(TEXTS)
+    assert again.frame == ours.frame
 
 
-def test_words_are_cut_as_after_a_blank(layout: tuple[str, bool, Path], saved: Path):
-    folder = layout[2]
-    ours = Tokenizer.load(folder)
-    for source in (folder, saved):
+def test_words_are_cut_as_after_a_blank(layout: tuple[str, bool, Path], ours: Tokenizer, saved: Path):
+    for source in (layout[2], saved):
         theirs = AutoTokenizer.from_pretrained(source, add_prefix_space=True)
         if ours.kind == "BPE" and type(theirs).__name__ == "TokenizersBackend":  # ignores the option
             theirs.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -152,8 +165,7 @@ def test_byte_level_words_of_a_tokenizer_that_adds_the_blank_itself(tmp_path: Pa
     assert_same_ids_and_places(ours, AutoTokenizer.from_pretrained(folder))
 
 
-def test_special_tokens_in_a_text_are_text(layout: tuple[str, bool, Path]):
-    ours = Tokenizer.load(layout[2])
+def test_special_tokens_in_a_text_are_text(ours: Tokenizer):
     special = list(map(ours.token, ours.special_ids))
     texts = [f"a {token} b{token}" for token in special]
     never = set(ours.special_ids) - {ours.unk_id}
@@ -167,8 +179,7 @@ def test_special_tokens_in_a_text_are_text(layout: tuple[str, bool, Path]):
         assert not (never - {ours.mask_id}) & set(ids)
 
 
-def test_pieces_are_readable(layout: tuple[str, bool, Path]):
-    ours = Tokenizer.load(layout[2])
+def test_pieces_are_readable(ours: Tokenizer):
     text = "the cat sat on the house"
     ids = ours.encode(text)
     assert ours.join(map(ours.token, ids)) == ours.decode(ids).strip() == text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import unicodedata
 from collections.abc import Iterator
@@ -19,27 +17,10 @@ from bertcli.tokenizer.train import Training, train_tokenizer
 from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
 
 TEXTS = ["the cat sat on the mat", "the cats sat, the mats sat", "a catalog of the Émigrés"] * 3
-TRAIN_ON_CLASSICS = """
-import gzip
-from bertcli.samples import SAMPLES
-from bertcli.tokenizer.train import train_tokenizer
-with gzip.open(SAMPLES["classics"], "rt", encoding="utf-8") as file:
-    print(train_tokenizer(file.read().split("\\n")[:1500], 3000, lowercase=False).hash)
-"""
 
 
 def pieces(tokenizer: Tokenizer) -> list[str]:
     return [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
-
-
-def test_separate_processes_train_the_same_vocabulary():
-    runs = [
-        subprocess.Popen([sys.executable, "-c", TRAIN_ON_CLASSICS], stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    hashes = [run.communicate()[0] for run in runs]
-    assert len(set(hashes)) == 1
-    assert len(hashes[0].strip()) == 64
 
 
 def test_special_tokens_come_first_then_characters_then_merges():
@@ -148,7 +129,7 @@ def test_a_word_of_a_million_letters_is_counted_in_parts(
 
 
 def test_training_says_how_long_it_has_taken_and_ends_at_once_on_ctrl_c(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(train_tokenizer_module, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(train_tokenizer_module, "BETWEEN_LINES", 0.0)
     released = threading.Event()
 
     def never_ends(*given: Any, **named: Any) -> Any:

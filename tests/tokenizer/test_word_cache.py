@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bertcli.samples import SAMPLES
 from bertcli.tokenizer import word_cache
-from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
 from bertcli.tokenizer.word_cache import WordCache
+from bertcli.tokenizer.wordpiece import Normalization
 
 
 def classics() -> list[str]:

@@ -13,10 +13,9 @@ import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
 from bertcli.samples import SAMPLES
-from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
 
 HARD = (
     "Zürich, l'été: ÀÉÎ naïve façade; coöperate, Ångström, Ǆ ﬁne ½ ① Ｆｕｌｌ",

@@ -15,9 +15,9 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bertcli.samples import SAMPLES
-from bertcli.tokenizer.files import Normalization
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
+from bertcli.tokenizer.wordpiece import Normalization
 
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 DEBERTA = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
@@ -95,13 +95,18 @@ def change_json(path: Path, **values: Any) -> None:
 
 
 def _wordpiece(folder: Path, vocab_size: int) -> None:
-    trained = train_tokenizer(list(sample_lines(vocab_size // 2)), vocab_size, strip_accents=True)
-    pieces = [trained.token(i) for i in range(trained.vocab_size)]
+    pieces = _trained_wordpiece(vocab_size)
     model_config = (folder / "config.json").read_bytes()
     (folder / "config.json").unlink()
     Tokenizer.from_vocabulary(pieces, Normalization()).save(folder)
     (folder / "config.json").write_bytes(model_config)
     write_json(folder / "tokenizer_config.json", {"do_lower_case": True, "model_max_length": 512})
+
+
+@cache
+def _trained_wordpiece(vocab_size: int) -> list[str]:
+    trained = train_tokenizer(list(sample_lines(vocab_size // 2)), vocab_size, strip_accents=True)
+    return [trained.token(i) for i in range(trained.vocab_size)]
 
 
 @cache

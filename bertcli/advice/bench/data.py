@@ -11,13 +11,11 @@ from bertcli.config.run import DecidedPretraining
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.encode import encode_chunk
+from bertcli.corpus.encode import ChunkEncoder
 from bertcli.corpus.sources import find_sources
-from bertcli.corpus.token_store import ids_dtype
 from bertcli.model.architecture import Architecture
 from bertcli.system.terminal import say
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.word_cache import WordCache
 from bertcli.training.recipe import decide_recipe
 from bertcli.training.resolve import decide_pretraining, own_share
 
@@ -79,15 +77,12 @@ def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float)
     Raises:
         UserError: the corpus cannot be read.
     """
-    language = None if corpus.format == "sentences" else corpus.language
     paragraphs = list(_first(corpus, megabytes))
-    cache, dtype = WordCache(tokenizer), ids_dtype(tokenizer.vocab_size)
+    encode = ChunkEncoder(tokenizer, corpus)
     tokens = sentences = 0
     begun = time.perf_counter()
     for start in range(0, len(paragraphs), _PARAGRAPHS):
-        encoded = encode_chunk(
-            cache, language, paragraphs[start : start + _PARAGRAPHS], starts=[0], dtype=dtype
-        )
+        encoded = encode(paragraphs[start : start + _PARAGRAPHS], [0])
         tokens, sentences = tokens + len(encoded.ids), sentences + len(encoded.lengths)
     seconds = time.perf_counter() - begun
     size = sum(len(paragraph.encode()) for paragraph in paragraphs) / 1e6

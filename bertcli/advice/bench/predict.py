@@ -92,11 +92,11 @@ def bench_predict(
     tokens = sum(row.length for item in items for row in item.rows)
 
     def texts_per_second(model: nn.Module) -> float:
-        runner = Runner(model, task, tokenizer.pad_id, device=device, precision=precision, batch_size=size)
-        for _ in predict_stream(runner, tokenizer, examples[:size]):  # the first pass chooses kernels
+        runner = Runner(model, task, tokenizer, device=device, precision=precision, batch_size=size)
+        for _ in predict_stream(runner, examples[:size]):  # the first pass chooses kernels
             pass
         begun = now(device)
-        for _ in predict_stream(runner, tokenizer, examples):
+        for _ in predict_stream(runner, examples):
             pass
         return len(examples) / (now(device) - begun)
 

@@ -6,7 +6,7 @@ import itertools
 import struct
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -156,16 +156,7 @@ def count_corpus(
     tally = _Tally(counts, sources, corpus, what=what)
     with closing(tally), progress_display("reading", sources, report) as advance:
         batches = read_batches(sources, corpus, advance, findings=counts.findings)
-        for batch, examined in _examine(batches, what, processes):
-            tally.add(batch, examined)
-        tally.cut_few(corpus.heldout_fraction)
-    return counts
-
-
-def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Iterator[tuple[Batch, Examined]]:
-    """Each batch with its examination, in order. `processes`: number of workers; 0: only this process."""
-    if processes:
-        return in_processes(
+        examinations = in_processes(
             batches,
             lambda batch: (batch.lines, batch.starts),
             Examiner,
@@ -173,8 +164,10 @@ def _examine(batches: Iterable[Batch], what: Examination, processes: int) -> Ite
             processes=processes,
             died="a process that reads the corpus died, perhaps out of memory; run the command again",
         )
-    examiner = Examiner(what)
-    return ((batch, examiner(batch.lines, batch.starts)) for batch in batches)
+        for batch, examined in examinations:
+            tally.add(batch, examined)
+        tally.cut_few(corpus.heldout_fraction)
+    return counts
 
 
 def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:

@@ -10,7 +10,7 @@ from bertcli.advice.init.written import Written, in_words, machine
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import UNKNOWN, unknown
-from bertcli.tokenizer.normalizer import casing_rules
+from bertcli.tokenizer.normalize import casing_rules
 from bertcli.training.recipe import ROWS_TO_LOOK_AROUND
 
 _FEW_TOKENS = 300_000

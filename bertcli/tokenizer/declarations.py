@@ -1,6 +1,5 @@
 """The JSON files beside a tokenizer's file -> its class, model type and registered tokens."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,15 +58,6 @@ def register_tokens(
                 "vocabulary. Copy or download the tokenizer again"
             )
     return set(registered)
-
-
-def with_special(backend: tokenizers.Tokenizer, contents: set[str], special: bool) -> tokenizers.Tokenizer:
-    """A copy of the tokenizer in which the added tokens `contents` are special or not, as `special` says."""
-    data = json.loads(backend.to_str())
-    for token in data["added_tokens"]:
-        if token["content"] in contents:
-            token["special"] = special
-    return tokenizers.Tokenizer.from_str(json.dumps(data))
 
 
 def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -> Registered:
@@ -145,9 +135,7 @@ class Declared:
 
 def model_facts(folder: Path) -> TokenizerFacts:
     """The facts of the model type in the folder's `config.json`; BERT's facts if there is no such file."""
-    path = folder / "config.json"
-    model_type = read_json(path).get("model_type") if has_file(path) else None
-    return TOKENIZERS.get(str(model_type), BERT)
+    return TOKENIZERS.get(str(_read(folder / "config.json").get("model_type")), BERT)
 
 
 def read_declared(file: Path) -> Declared | None:
@@ -158,9 +146,8 @@ def read_declared(file: Path) -> Declared | None:
     where, model = file.with_name("tokenizer_config.json"), file.with_name("config.json")
     if not has_file(where) and not has_file(model):
         return None
-    config = read_json(where) if has_file(where) else {}
-    outer = read_json(model) if has_file(model) else {}
-    name = config.get("tokenizer_class") or outer.get("tokenizer_class")
+    config = _read(where)
+    name = config.get("tokenizer_class") or _read(model).get("tokenizer_class")
     if name is not None and not isinstance(name, str):
         raise unsupported(where, repr(name))
     own = model_facts(file.parent)
