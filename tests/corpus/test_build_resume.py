@@ -9,11 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertcli.config.run import PretrainRecipe, with_values
+from bertcli.corpus import build, chunks
 from bertcli.corpus.build import prepare_store
+from bertcli.corpus.writer import StoreWriter
 from bertcli.samples import SAMPLES
 from tests.decided import recipe
 
@@ -70,14 +73,17 @@ def start(config_file: Path, processes: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def kill_when(build: subprocess.Popen[str], ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+def kill_when(started: subprocess.Popen[str], ready: Callable[[], bool]) -> list[int]:
+    """Kill the build once it is ready. Return its child processes at that time, where /proc lists them."""
+    deadline, listed = time.monotonic() + 60, Path(f"/proc/{started.pid}/task/{started.pid}/children")
     while not ready():
-        assert build.poll() is None, "the build ended before it could be killed"
+        assert started.poll() is None, "the build ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.002)
-    build.kill()
-    build.communicate()
+    children = list(map(int, listed.read_text().split())) if listed.exists() else []
+    started.kill()
+    started.communicate()
+    return children
 
 
 def stored_documents(partial: Path) -> int:
@@ -90,14 +96,19 @@ def stored_documents(partial: Path) -> int:
 
 # While the vocabulary is trained (0), then after so many documents.
 @pytest.mark.parametrize(("processes", "moments"), [(0, (0, 2, 11, 19)), (2, (3, 15))])
-def test_a_killed_build_goes_on_to_the_same_bytes(
+def test_a_killed_build_ends_with_its_processes_and_goes_on_to_the_same_bytes(
     config_file: Path, processes: int, moments: tuple[int, ...]
 ):
     folder = config_file.parent
     partial, store = folder / "run" / "store.partial", folder / "run" / "store"
     for moment in moments:
-        build = start(config_file, processes)
-        kill_when(build, lambda moment=moment: stored_documents(partial) >= moment)
+        started = start(config_file, processes)
+        children = kill_when(started, lambda moment=moment: stored_documents(partial) >= moment)
+        assert len(children) >= processes or not Path("/proc").exists()
+        deadline = time.monotonic() + 30
+        while any(map(alive, children)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         assert not store.exists()
     last = start(config_file, processes)
     output, _ = last.communicate(timeout=60)
@@ -107,34 +118,25 @@ def test_a_killed_build_goes_on_to_the_same_bytes(
     assert contents(store) == contents(undisturbed.folder)
 
 
-def test_a_build_of_other_options_starts_anew(config_file: Path):
-    folder = config_file.parent
-    build = start(config_file, 0)
-    kill_when(build, lambda: stored_documents(folder / "run" / "store.partial") >= 5)
+def test_a_build_of_other_options_starts_anew(config_file: Path, monkeypatch: pytest.MonkeyPatch):
+    folder, add = config_file.parent, StoreWriter.add
+
+    def add_five_documents(*arguments: Any) -> None:
+        if stored_documents(folder / "run" / "store.partial") >= 5:
+            raise KeyboardInterrupt
+        add(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreWriter, "add", add_five_documents)
+        patch.setattr(chunks, "CHUNK_CHARACTERS", 1500)
+        patch.setattr(build, "JOURNAL_SECONDS", 0)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_store(config(folder, "run"), lambda line: None, processes=0)
     lines: list[str] = []
     other = with_values(config(folder, "run"), {"tokenizer": {"vocab_size": 500}})
-    store = prepare_store(other, lines.append)
+    store = prepare_store(other, lines.append, processes=0)
     assert store.tokenizer.vocab_size == 500
-    assert not any("going on" in line for line in lines)
-
-
-def test_the_processes_of_a_killed_build_end_with_it(config_file: Path):
-    build = start(config_file, 2)
-    children: list[int] = []
-
-    def working() -> bool:
-        listed = Path(f"/proc/{build.pid}/task/{build.pid}/children")
-        if not listed.exists():
-            pytest.skip("needs /proc")
-        children[:] = map(int, listed.read_text().split())
-        return stored_documents(config_file.parent / "run" / "store.partial") >= 2
-
-    kill_when(build, working)
-    assert len(children) >= 2
-    deadline = time.monotonic() + 30
-    while any(alive(pid) for pid in children):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert not any("resuming" in line for line in lines)
 
 
 def alive(pid: int) -> bool:

@@ -284,7 +284,7 @@ def test_unk_that_is_only_registered_is_missing(tmp_path: Path) -> None:
 
 
 def test_dropout_of_merges_is_off(tmp_path: Path):
-    folder = make_tokenizer_folder("roberta", tmp_path, vocab_size=400)
+    folder = make_tokenizer_folder("roberta", tmp_path)
     plain = Tokenizer.load(folder)
     content = json.loads((folder / "tokenizer.json").read_text())
     content["model"]["dropout"] = 0.5

@@ -46,7 +46,8 @@ def trained(family: FamilyName, kind: TokenizerKind) -> Tokenizer:
 
 @cache
 def trained_once(model_type: str, kind: TokenizerKind) -> Tokenizer:
-    return train_tokenizer(sample_lines(), SIZE, lowercase=False, kind=kind, facts=TOKENIZERS[model_type])
+    facts = TOKENIZERS[model_type]
+    return train_tokenizer(sample_lines(100), SIZE, lowercase=False, kind=kind, facts=facts)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,7 +63,7 @@ def sample_lines(number: int = 400) -> tuple[str, ...]:
     return (*text[:: len(text) // number][:number], *LINES)
 
 
-def make_tokenizer_folder(model_type: str, folder: Path, slow: bool = False, vocab_size: int = 800) -> Path:
+def make_tokenizer_folder(model_type: str, folder: Path, slow: bool = False, vocab_size: int = 400) -> Path:
     """Write the tokenizer's files of a published model, and a config.json with its type alone.
 
     Args:
