@@ -167,7 +167,7 @@ class Model:
         cut = CutRows(folder)
         embedder = embedder.reading(cut, mode=pooling, normalize=normalize)
         examples = [
-            TextExample(f"text {number}", {"text": text}, text, text_b=None, label=None)
+            TextExample(f"text {number}", {"text": text}, (text,), label=None)
             for number, text in enumerate(several, start=1)
         ]
         vectors = np.zeros((len(examples), embedder.model.architecture.hidden), dtype=np.float32)

@@ -26,34 +26,34 @@ def _text(source: random.Random, words: int | None = None) -> str:
 
 def _classification(source: random.Random) -> TextExample:
     label = source.choice(LABELS["classification"])
-    return TextExample("here", {}, _text(source), _text(source), label)
+    return TextExample("here", {}, (_text(source), _text(source)), label)
 
 
 def _multi_label(source: random.Random) -> TextExample:
     labels = tuple(label for label in LABELS["multi-label"] if source.random() < 0.4)
-    return TextExample("here", {}, _text(source), None, labels)
+    return TextExample("here", {}, (_text(source),), labels)
 
 
 def _regression(source: random.Random) -> TextExample:
-    return TextExample("here", {}, _text(source), _text(source), source.uniform(-1, 1))
+    return TextExample("here", {}, (_text(source), _text(source)), source.uniform(-1, 1))
 
 
 def _tokens(source: random.Random) -> TaggedExample:
     words = tuple(_text(source).split())
     tags = tuple(source.choices(LABELS["tokens"], k=len(words)))
-    return TaggedExample("here", {}, " ".join(words), words, ((0, 0),) * len(words), tags)
+    return TaggedExample("here", {}, (" ".join(words),), words, ((0, 0),) * len(words), tags)
 
 
 def _questions(source: random.Random) -> QuestionExample:
     words = _text(source, _CONTEXT).split()
     first = source.randrange(_CONTEXT - 1)
     answer = Answer(" ".join(words[first : first + 2]), len(" ".join([*words[:first], ""])))
-    return QuestionExample("here", {}, "1", _text(source, 3), " ".join(words), (answer,))
+    return QuestionExample("here", {}, (_text(source, 3), " ".join(words)), "1", (answer,))
 
 
 def _choices(source: random.Random) -> ChoiceExample:
     choices = tuple(_text(source) for _ in range(3))
-    return ChoiceExample("here", {}, _text(source), None, choices, source.randrange(3))
+    return ChoiceExample("here", {}, (_text(source),), choices, source.randrange(3))
 
 
 _DRAW: dict[str, Callable[[random.Random], Any]] = {

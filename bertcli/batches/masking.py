@@ -5,14 +5,14 @@ with the probability of the remaining fraction, so that the mean is exact at eve
 chosen. Every position is equally likely.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.batches.order import U64, draw_bits, make_key, to_below, to_unit
 from bertcli.batches.slots import I64
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LONGEST_SPAN = 3
@@ -21,29 +21,24 @@ _BEFORE_ROW = 12
 """Number of words drawn before a row, so that a span may also begin there."""
 
 
-@dataclass(frozen=True)
-class MaskRule:
+class MaskRule(NamedTuple):
     """The rule by which tokens are masked.
 
     Attributes:
         rate: share of maskable tokens to choose.
         split: shares of the chosen tokens that are replaced by [MASK], by a random token, and not at all.
         masking: the unit that is chosen as a whole, see `DataConfig`.
-        mask_id: the id of [MASK].
-        special_ids: int64 [S], ascending; never masked, never drawn as a random token.
-        continuation: bool [V], True for pieces that continue a word (`##ing`).
+        tokenizer: of it `mask_id`, `special_ids`, which are never masked and never drawn as a random token,
+            and `continuation`, the pieces that continue a word (`##ing`).
     """
 
     rate: float
     split: tuple[float, float, float]
     masking: Literal["token", "word", "span"]
-    mask_id: int
-    special_ids: I64
-    continuation: NDArray[np.bool_]
+    tokenizer: Tokenizer
 
 
-@dataclass(frozen=True)
-class Masked:
+class Masked(NamedTuple):
     """Masked rows.
 
     Attributes:
@@ -110,7 +105,7 @@ def _unit_starts(
     follow one another. No unit goes on after a token that cannot be masked.
     """
     after_other_BT = np.concatenate([np.ones_like(maskable_BT[:, :1]), ~maskable_BT[:, :-1]], axis=1)
-    words_BT = maskable_BT & (~rule.continuation[ids_BT] | after_other_BT)
+    words_BT = maskable_BT & (~rule.tokenizer.continuation[ids_BT] | after_other_BT)
     if rule.masking == "word":
         return words_BT
     rows, length = ids_BT.shape
@@ -159,8 +154,9 @@ def _unit_sizes(start_BT: I64, maskable_BT: NDArray[np.bool_]) -> I64:
 
 def _replace(targets_M: I64, fate_M: NDArray[np.float64], bits_M, rule: MaskRule) -> I64:
     to_mask, to_random, _ = rule.split
-    random_M = to_below(bits_M, len(rule.continuation) - len(rule.special_ids))
-    for special in rule.special_ids:  # ascending: each one shifts the ids from its own upward
+    special_ids = rule.tokenizer.special_ids
+    random_M = to_below(bits_M, len(rule.tokenizer.continuation) - len(special_ids))
+    for special in special_ids:  # ascending: each one shifts the ids from its own upward
         random_M += random_M >= special
     replaced_M = np.where(fate_M < to_mask + to_random, random_M, targets_M)
-    return np.where(fate_M < to_mask, rule.mask_id, replaced_M)
+    return np.where(fate_M < to_mask, rule.tokenizer.mask_id, replaced_M)

@@ -12,28 +12,26 @@ from A's document.
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.batches.order import U64, draw_bits, to_below, to_unit
-from bertcli.batches.slots import (
-    I64,
-    IS_NEXT,
-    SWAPPED,
-    Room,
-    Slots,
-    Spans,
-    checked,
-    damage_named,
-    row_bits,
-    run_of,
-    sentence_from,
-    token_at,
-    true_pair_rooms,
-    walk,
-)
+from bertcli.batches.order import U64, draw_bits, make_key, to_below, to_unit
+from bertcli.batches.slots import I64, IS_NEXT, SWAPPED, Slots, Spans, checked, damage_named, walk
 from bertcli.corpus.token_store import TokenStore
+
+
+class Room(NamedTuple):
+    """The limits of the spans: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each.
+
+    `boundary` is the number of the sentence that begins at `a_end`; all others are numbers of tokens.
+    """
+
+    boundary: I64
+    a_first: I64
+    a_end: I64
+    b_start: I64
+    b_last: I64
 
 
 @damage_named()
@@ -131,12 +129,9 @@ def _fit(store: TokenStore, room: Room, size: I64, share: I64) -> Spans:
 
 
 def _join(is_next: np.ndarray, true_rooms: Room, false_rooms: Room) -> Room:
-    def scatter(name: str) -> I64:
-        joined = np.empty(len(is_next), dtype=np.int64)
-        joined[is_next], joined[~is_next] = getattr(true_rooms, name), getattr(false_rooms, name)
-        return joined
-
-    return Room(**{field.name: scatter(field.name) for field in fields(Room)})
+    joined = np.empty((len(Room._fields), len(is_next)), np.int64)
+    joined[:, is_next], joined[:, ~is_next] = true_rooms, false_rooms
+    return Room(*joined)
 
 
 Whole = Callable[[I64], I64]
@@ -207,3 +202,44 @@ def _after(store: TokenStore, room: Room) -> Whole:
         return token_at(store, np.where(all_fit, farthest, beyond - 1)) - room.b_start
 
     return whole
+
+
+def true_pair_rooms(store: TokenStore, place: I64) -> Room:
+    """The limits around the boundaries of true pairs; `place`: the numbers of the pairs in the whole
+    store."""
+    document = np.searchsorted(store.pairs, place.astype(np.uint64), side="right") - 1
+    first, last = store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
+    boundary = first + 1 + place - store.pairs[document].astype(np.int64)
+    middle = token_at(store, boundary)
+    return Room(boundary, token_at(store, first), middle, b_start=middle, b_last=token_at(store, last))
+
+
+def run_of(starts: U64, sentence: I64) -> tuple[I64, I64]:
+    """The first sentence of the run that holds each sentence, and of the next run; `starts`: the runs'
+    starts."""
+    run = np.searchsorted(starts, sentence.astype(np.uint64), side="right") - 1
+    return starts[run].astype(np.int64), starts[run + 1].astype(np.int64)
+
+
+def sentence_from(store: TokenStore, token: I64, last: I64, at_most: I64) -> I64:
+    """The first sentence that begins at `token` or later: `last`, or one of the `at_most` before it.
+
+    Every sentence has a token, so a sentence that begins n tokens before another is at most n sentences
+    before it. `np.searchsorted` would read all over the array, which is slow in a store larger than memory.
+    """
+    low, high = np.maximum(last - at_most, 0), last
+    for _ in range(int(at_most.max(initial=0)).bit_length()):
+        middle = (low + high) >> 1
+        is_before = token_at(store, middle) < token
+        low, high = np.where(is_before, middle + 1, low), np.where(is_before, high, middle)
+    return low
+
+
+def token_at(store: TokenStore, sentence: I64) -> I64:
+    """The first token of each sentence."""
+    return store.sentences[sentence].astype(np.int64)
+
+
+def row_bits(seed: int, name: str, numbers: I64) -> U64:
+    """64 random bits for each slot; `name`: the purpose of the draws."""
+    return draw_bits(make_key(seed, name), numbers.astype(np.uint64))

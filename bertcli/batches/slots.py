@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.batches.order import U64, draw_bits, make_key, permute
+from bertcli.batches.order import draw_bits, make_key, permute
 from bertcli.corpus.manifest import REBUILD
-from bertcli.corpus.token_store import TokenStore
 from bertcli.system.errors import UserError
 
 IS_NEXT, NOT_NEXT = 0, 1
@@ -29,8 +28,7 @@ SWAPPED = 1
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(NamedTuple):
     """Some of the slots of one step.
 
     Attributes:
@@ -45,7 +43,7 @@ class Slots:
 
     def take(self, rows: I64) -> Slots:
         """The slots of some rows."""
-        return Slots(self.numbers[rows], self.labels[rows], self.turns[rows])
+        return Slots(*(each[rows] for each in self))
 
 
 def draw_slots(seed: int, step: int, before: int, batch_size: int) -> Slots:
@@ -83,8 +81,7 @@ def walk(turns: I64, num_places: int, seed: int, name: str) -> I64:
 DAMAGED = f"the token store is damaged: its offsets contradict each other. {REBUILD}"
 
 
-@dataclass(frozen=True)
-class Spans:
+class Spans(NamedTuple):
     """The places of a batch's segments in the store's ids: int64 [B] each; ends are exclusive.
 
     Rows of one text have B where A ends, and both are one segment.
@@ -102,28 +99,11 @@ class Spans:
 
     def swap(self, where: np.ndarray) -> Spans:
         """The spans with A and B exchanged in the rows where bool [B] is true."""
-        a_start = np.where(where, self.b_start, self.a_start)
-        b_start = np.where(where, self.a_start, self.b_start)
-        a_end, b_end = np.where(where, self.b_end, self.a_end), np.where(where, self.a_end, self.b_end)
-        return Spans(a_start, a_end, b_start, b_end=b_end)
+        return Spans(*np.where(where, self[2:] + self[:2], self))
 
     def take(self, rows: I64) -> Spans:
         """The spans of some rows."""
-        return Spans(self.a_start[rows], self.a_end[rows], self.b_start[rows], b_end=self.b_end[rows])
-
-
-@dataclass(frozen=True)
-class Room:
-    """The limits of the spans: A within [a_first, a_end), B within [b_start, b_last). int64 [B] each.
-
-    `boundary` is the number of the sentence that begins at `a_end`; all others are numbers of tokens.
-    """
-
-    boundary: I64
-    a_first: I64
-    a_end: I64
-    b_start: I64
-    b_last: I64
+        return Spans(*(each[rows] for each in self))
 
 
 @contextmanager
@@ -146,44 +126,3 @@ def checked(spans: Spans, size: I64) -> Spans:
     if min(lengths.min(), starts.min()) < 0 or (tokens < 1).any() or (tokens > size).any():
         raise UserError(DAMAGED)
     return spans
-
-
-def true_pair_rooms(store: TokenStore, place: I64) -> Room:
-    """The limits around the boundaries of true pairs; `place`: the numbers of the pairs in the whole
-    store."""
-    document = np.searchsorted(store.pairs, place.astype(np.uint64), side="right") - 1
-    first, last = store.documents[document].astype(np.int64), store.documents[document + 1].astype(np.int64)
-    boundary = first + 1 + place - store.pairs[document].astype(np.int64)
-    middle = token_at(store, boundary)
-    return Room(boundary, token_at(store, first), middle, b_start=middle, b_last=token_at(store, last))
-
-
-def run_of(starts: U64, sentence: I64) -> tuple[I64, I64]:
-    """The first sentence of the run that holds each sentence, and of the next run; `starts`: the runs'
-    starts."""
-    run = np.searchsorted(starts, sentence.astype(np.uint64), side="right") - 1
-    return starts[run].astype(np.int64), starts[run + 1].astype(np.int64)
-
-
-def sentence_from(store: TokenStore, token: I64, last: I64, at_most: I64) -> I64:
-    """The first sentence that begins at `token` or later: `last`, or one of the `at_most` before it.
-
-    Every sentence has a token, so a sentence that begins n tokens before another is at most n sentences
-    before it. `np.searchsorted` would read all over the array, which is slow in a store larger than memory.
-    """
-    low, high = np.maximum(last - at_most, 0), last
-    for _ in range(int(at_most.max(initial=0)).bit_length()):
-        middle = (low + high) >> 1
-        is_before = token_at(store, middle) < token
-        low, high = np.where(is_before, middle + 1, low), np.where(is_before, high, middle)
-    return low
-
-
-def token_at(store: TokenStore, sentence: I64) -> I64:
-    """The first token of each sentence."""
-    return store.sentences[sentence].astype(np.int64)
-
-
-def row_bits(seed: int, name: str, numbers: I64) -> U64:
-    """64 random bits for each slot; `name`: the purpose of the draws."""
-    return draw_bits(make_key(seed, name), numbers.astype(np.uint64))

@@ -7,8 +7,9 @@ loader processes, ranks and micro-batches only change how a step is divided.
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.queues import Queue
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from bertcli.batches.pairs import draw_sizes
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
 from bertcli.batches.slots import I64, Slots, Spans, draw_slots
 from bertcli.config.run import DataRecipe, PretrainRecipe
-from bertcli.config.section import ends, value_at
+from bertcli.config.section import value_at
 from bertcli.corpus.manifest import REBUILD
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.objectives.registry import OBJECTIVES, PairRule
@@ -61,14 +62,6 @@ class BatchStream:
         self.store, self.config, self.seed = store, config, seed
         self.sizes, self._ramp_steps = BatchSizes(batch_size, ramp_steps), ramp_steps
         self._tokenizer = tokenizer
-        self.mask_rule = MaskRule(
-            rate=ends(config.mask_rate)[0],
-            split=config.mask_split,
-            masking=config.masking,
-            mask_id=tokenizer.mask_id,
-            special_ids=np.array(tokenizer.special_ids, dtype=np.int64),
-            continuation=tokenizer.continuation,
-        )
 
     @property
     def max_tokens(self) -> int:
@@ -134,7 +127,8 @@ class BatchStream:
                 f"the token store is damaged: it holds the id {rows.ids_BT.max()}, and the vocabulary has "
                 f"{size:,} entries; bertcli prepare CONFIG --verify says where. {REBUILD}"
             )
-        rule = replace(self.mask_rule, rate=self.mask_rate(step))
+        config = self.config
+        rule = MaskRule(self.mask_rate(step), config.mask_split, config.masking, tokenizer=self._tokenizer)
         masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=rule)
         return Batch(
             ids_BT=torch.from_numpy(masked.ids_BT),
@@ -232,8 +226,7 @@ class _Steps(Dataset[list[MicroBatch] | UserError]):
             return error
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Unmasked rows: ids_BT int64, segments_BT int64, maskable_BT bool (known text), lengths_B int64."""
 
     ids_BT: I64

@@ -172,13 +172,13 @@ def similarity(
         file.check_end()
     for query, some in zip(asked, found, strict=True):
         if len(asked) > 1 and not json_:
-            print(query.text_a)
+            print(query.texts[0])
         for rank, near in enumerate(some, start=1):
             if not json_:
-                print(f"{near.similarity:8.4f}  {near.example.text_a}")
+                print(f"{near.similarity:8.4f}  {near.example.texts[0]}")
                 continue
             answer = {
-                "query": query.text_a,
+                "query": query.texts[0],
                 "rank": rank,
                 "similarity": near.similarity,
                 "where": near.example.where,

@@ -131,7 +131,7 @@ def read_sample(
         say("int8 is compared on bundled English messages; name texts of your own with --sample FILE")
         path = find_labeled_file(_BUNDLED)
         rows = read_examples(path, adapt_settings(NO_TASK, ["message"]), labeled=False)
-        texts = [row.text_a for row in islice(rows, _NUM_BUNDLED)]
+        texts = [row.texts[0] for row in islice(rows, _NUM_BUNDLED)]
     task = task_class(settings.type)
     size = task.num_texts(settings) + 2 * task.has_choices
     groups = ([*texts[at:], *texts][:size] for at in range(len(texts)))

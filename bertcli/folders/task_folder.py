@@ -26,8 +26,8 @@ from bertcli.model.task_models import (
 )
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
+from bertcli.tasks.facts import output_names
 from bertcli.tasks.registry import TASKS
-from bertcli.tasks.stored import output_names
 from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 

@@ -16,6 +16,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, keep_usable, read_examples
 from bertcli.tasks.rows import format_hint, without_labels
 from bertcli.tasks.supervised import task_class
+from bertcli.tasks.table import LabeledFile
 
 COMMAND_LINE = "the command line"
 
@@ -70,7 +71,8 @@ def read_inputs(
         example_of([line.text] if is_one_text else _cells(line.text, settings), line.where, settings)
         for line in lines
     )
-    return keep_usable(examples, STANDARD_INPUT, labeled=False, skip_bad=False, report=report)
+    source = LabeledFile(Path(STANDARD_INPUT), settings, labeled=False, report=report)
+    return keep_usable(examples, source, skip_bad=False)
 
 
 def _piped_file(settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Any]:

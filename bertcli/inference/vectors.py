@@ -75,12 +75,12 @@ class Embedder:
         longest = positions if self.pooling.max_length is None else self.pooling.max_length
         frame = self.tokenizer.frame
         for some in in_buffers(texts, self.batch_size):
-            encoded = self.tokenizer.encode_batch([text.text_a for text in some])
+            encoded = self.tokenizer.encode_batch([text.texts[0] for text in some])
             rows = [frame.fit(ids, None, longest) for ids in encoded]
             self.count(row.length for row in rows)
             vectors = by_length(rows, self.batch_size, self._compute)
             for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
-                yield Embedded(text.text_a, vector_D, len(ids) + frame.cost(pair=False) - row.length)
+                yield Embedded(text.texts[0], vector_D, len(ids) + frame.cost(pair=False) - row.length)
 
     def matrix(self, texts: Iterable[TextExample], cut: CutRows) -> Tensor:
         """The vectors of `texts`, fp32 [texts, hidden] on the CPU; `cut` counts them."""
@@ -125,7 +125,7 @@ def nearest(
     best: list[list[Near]] = [[] for _ in queries_QD]
     for some in in_buffers(examples, batch_size):
         cosines_QN = unit_QD @ F.normalize(vectors_of(some), dim=-1).T
-        empty = [number for number, example in enumerate(some) if not example.text_a.strip()]
+        empty = [number for number, example in enumerate(some) if not example.texts[0].strip()]
         cosines_QN[:, empty] = -torch.inf
         found = cosines_QN.sort(dim=1, descending=True, stable=True)  # topk keeps no order among equal ones
         cosines_QK, numbers_QK = found.values[:, :top].tolist(), found.indices[:, :top].tolist()

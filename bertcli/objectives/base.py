@@ -4,23 +4,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
-
-
-class TaskBatch(Protocol):
-    """The input of a task in one forward pass."""
-
-    @property
-    def num_tokens(self) -> int:
-        """The number of real tokens, for the reported speed."""
-        ...
-
-    def to(self, device: torch.device) -> Self:
-        """The batch on a device."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +22,7 @@ class Term:
     """
 
     loss: Tensor
-    correct: Tensor | None
+    correct: Tensor | None = None
     weight: float = 1.0
     unit: float = 1.0
     shares: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
@@ -57,27 +43,19 @@ class Task(Protocol):
         ...
 
 
-class JointTask(ABC):
-    """A task with one loss over all rows of a step that is not a sum over rows.
+class JointTask(Task, ABC):
+    """A task with one loss over all rows of a step that is not a sum over rows; its term has the name "".
 
     It is a `Task` if a step has one micro-batch; `training.loop` computes steps of several micro-batches.
     """
-
-    @abstractmethod
-    def counts(self, batch: Any) -> Mapping[str, float]:
-        """The counts as in `Task.counts`; the only term has the name ""."""
 
     @abstractmethod
     def outputs(self, model: nn.Module, batch: Any) -> Tensor:
         """Run the forward pass of one micro-batch -> float32 [rows, ...]."""
 
     @abstractmethod
-    def term(self, outputs: Tensor, batches: Sequence[Any]) -> Term:
+    def joint_term(self, outputs: Tensor, batches: Sequence[Any]) -> Term:
         """The loss of the step, times its count; `outputs` holds those of its micro-batches in order."""
-
-    def terms(self, model: nn.Module, batch: Any) -> dict[str, Term]:
-        """The terms as in `Task.terms`, for a batch that is the whole step."""
-        return {"": self.term(self.outputs(model, batch), [batch])}
 
 
 @dataclass(frozen=True)

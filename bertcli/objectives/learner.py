@@ -1,10 +1,10 @@
 """What learns an objective from text: its model, losses and folders, and its part of card and report."""
 
-from abc import ABC, abstractmethod
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from torch import Tensor
 
@@ -12,31 +12,38 @@ from bertcli.config.model import ModelConfig
 from bertcli.config.run import ModelRecipe, PretrainRecipe
 from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.folders.config_file import new_architecture
+from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
 from bertcli.model.architecture import Architecture
+from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import LanguageModel, PretrainingModel
-from bertcli.objectives.base import Reference, Task
+from bertcli.objectives.base import Reference, Task, words_reference
+from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import OBJECTIVES, Objective
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import say
 from bertcli.tokenizer.tokenizer import Tokenizer
 
-M = TypeVar("M", bound=LanguageModel)
+MARGIN = 0.15
+"""Distance in nats from the unigram entropy; a model within it learned only word frequencies."""
 
 
-class Learner(ABC, Generic[M]):
-    """The models that learn an objective; `config` gives the values that are neither in a folder nor in the
-    sizes."""
+class Learner:
+    """The learner of masked words, with or without pairs; another objective overrides what differs.
 
-    save: Callable[..., None]
+    `config` gives the values that are neither in a folder nor in the sizes.
+    """
+
+    save: Callable[..., None] = staticmethod(save_model_folder)
     """What writes a folder, with the arguments of `folders.model_folder.save_model_folder`."""
-    term: str
+    term = "mlm"
     """The term by which the model is judged."""
-    advice: str
+    advice = "take more text, more training.steps or a smaller model.preset"
     """What to change if the model learned nothing and nothing in the config stands out."""
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
 
-    def start(self, config: PretrainRecipe, tokenizer: Tokenizer) -> M:
+    def start(self, config: PretrainRecipe, tokenizer: Tokenizer) -> Any:
         """The model with fresh weights from torch's generator, or with those of `model.init_from`.
 
         Lines for the user tell which weights were loaded and which are new.
@@ -50,31 +57,46 @@ class Learner(ABC, Generic[M]):
         vocab_size, pad_id = tokenizer.vocab_size, tokenizer.pad_id
         return self.build(model, new_architecture(model, vocab_size, pad_id, objective=self.objective))
 
-    @abstractmethod
-    def build(self, config: ModelConfig, sizes: Architecture) -> M:
-        """A model with fresh weights."""
+    def build(self, config: ModelConfig, sizes: Architecture) -> Any:
+        """A `LanguageModel` with fresh weights, with a pair head if the rows are pairs."""
+        del config
+        return PretrainingModel(sizes, pair_head=self.objective.pairs.is_pair)
 
-    @abstractmethod
-    def go_on_from(self, source: Path, config: ModelRecipe) -> M:
+    def go_on_from(self, source: Path, config: ModelRecipe) -> Any:
         """The model of a folder, with the dropout of `config`, and with new heads where it has none."""
+        loaded = self._load(source, self.objective.pairs.is_pair, config.dropout)
+        say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
+        if loaded.report.new:
+            say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
+        if loaded.report.left_aside:
+            say(f"  left aside: {', '.join(loaded.report.left_aside)}")
+        return loaded.model
 
-    @abstractmethod
-    def load(self, folder: Path, config: ModelConfig) -> M:
-        """The model in a folder of the run, as it was trained. Raises `UserError` for a damaged folder."""
+    def load(self, folder: Path, config: ModelConfig) -> Any:
+        """The model in a folder of the run, as it was trained, with the heads that are there.
 
-    @abstractmethod
+        Raises `UserError` for a damaged folder.
+        """
+        del config
+        return self._load(folder).model
+
     def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
-        """The part of a folder's model that predicts words; None if it has none."""
+        """The part of a folder's model that predicts words, without a pair head; None if it has none."""
+        del config
+        loaded = self._load(folder, pairs=False)
+        return loaded.model if loaded.report.has("mlm_head") else None
 
-    @abstractmethod
+    def _load(self, folder: Path, pairs: bool | None = None, dropout: float | None = None) -> LoadedModel:
+        return load_model_folder(folder, pairs=pairs, dropout=dropout, mask_decoder=True)
+
     def task(self, training: TrainingConfig) -> Task:
-        """The losses."""
+        """The losses, here of words and pairs."""
+        return MaskedLanguage(self.objective.pairs, training.compile is True)
 
-    @abstractmethod
     def references(
         self, sizes: Architecture, unigram_entropy: float, fresh: bool, mask_rate: float
     ) -> tuple[Reference, ...]:
-        """The reference of each term.
+        """The reference of each term, here of the words, and of the pairs if there are any.
 
         Args:
             sizes: those of the model.
@@ -83,8 +105,22 @@ class Learner(ABC, Generic[M]):
             fresh: true if the model starts from random weights.
             mask_rate: that of the batches.
         """
+        del mask_rate
+        words = words_reference(unigram_entropy, expected_first_mlm_loss(sizes) if fresh else None)
+        pairs = self.objective.pairs
+        if not pairs.is_pair:
+            return (words,)
+        # A batch has equal numbers of rows with each label.
+        loss, accuracy = math.log(len(pairs.labels)), 1 / len(pairs.labels)
+        return words, Reference(
+            term=pairs.term,
+            first_loss=loss if fresh else None,
+            chance_loss=loss,
+            line=f"{pairs.term} by chance: loss {loss:.3f}, accuracy {accuracy:.0%}; label 0 is "
+            f"{pairs.labels[0]}",
+            chance_accuracy=accuracy,
+        )
 
-    @abstractmethod
     def judge(
         self, reference: Reference, loss: float, accuracy: float, metrics: Mapping[str, Any]
     ) -> tuple[str, bool]:
@@ -94,6 +130,16 @@ class Learner(ABC, Generic[M]):
             reference, loss, accuracy: those of the term on held-out text.
             metrics: all metrics of the evaluation.
         """
+        del accuracy, metrics
+        gain, held_out = reference.chance_loss - loss, f"held-out {self.term} {loss:.3f}"
+        alone = f"word frequencies alone ({reference.chance_loss:.3f})"
+        if gain > MARGIN:
+            times = f"each masked token is {math.exp(gain):.1f} times as likely to be found"
+            return f"{held_out} is {gain:.2f} nats better than {alone}: {times}", True
+        what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
+        if not math.isfinite(loss):
+            what = "not a number, far worse than"
+        return f"{held_out} is {what} {alone}", False
 
     def card_rows(self, config: PretrainConfig, sizes: Architecture) -> str:
         """The rows of the card's recipe that only this objective has, one line each."""
@@ -101,7 +147,7 @@ class Learner(ABC, Generic[M]):
         return ""
 
 
-def learner_of(objective: str) -> Learner[Any]:
+def learner_of(objective: str) -> Learner:
     """The learner of a value of `data.objective`. Raises `UserError` for `auto`."""
     if objective not in OBJECTIVES:
         raise UserError(

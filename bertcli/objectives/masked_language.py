@@ -1,9 +1,6 @@
 """Masked language modeling: the cross-entropy over a vocabulary, and the task with its pair term."""
 
-import math
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,18 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
-from bertcli.config.model import ModelConfig
-from bertcli.config.run import ModelRecipe
-from bertcli.config.schema import TrainingConfig
-from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
-from bertcli.model.architecture import Architecture
 from bertcli.model.fast.packing import round_up
-from bertcli.model.init import expected_first_mlm_loss
-from bertcli.model.pretraining import PretrainingModel, PretrainingOutput
-from bertcli.objectives.base import Reference, Term, words_reference
-from bertcli.objectives.learner import Learner
+from bertcli.model.pretraining import PretrainingOutput
+from bertcli.objectives.base import Term
 from bertcli.objectives.registry import PairRule
-from bertcli.system.terminal import say
 
 _CHUNK = 1 << 19
 """The number of logits computed at once in fp32: 2 MB, so that they stay in the cache for all passes."""
@@ -138,81 +127,3 @@ def round_masked(batch: Batch) -> Batch:
 def _label_term(logits_B2: Tensor, labels_B: Tensor) -> Term:
     correct = (logits_B2.detach().argmax(dim=-1) == labels_B).sum()
     return Term(F.cross_entropy(logits_B2.float(), labels_B, reduction="sum"), correct)
-
-
-MARGIN = 0.15
-"""Distance in nats from the unigram entropy; a model within it learned only word frequencies."""
-
-
-class WordLearner(Learner[PretrainingModel]):
-    """The learner of masked words, with or without pairs."""
-
-    save, term = staticmethod(save_model_folder), "mlm"
-    advice = "take more text, more training.steps or a smaller model.preset"
-
-    def build(self, config: ModelConfig, sizes: Architecture) -> PretrainingModel:
-        """A fresh model, with a pair head if the rows are pairs."""
-        del config
-        return PretrainingModel(sizes, pair_head=self.objective.pairs.is_pair)
-
-    def go_on_from(self, source: Path, config: ModelRecipe) -> PretrainingModel:
-        loaded = self._load(source, self.objective.pairs.is_pair, config.dropout)
-        say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
-        if loaded.report.new:
-            say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
-        if loaded.report.left_aside:
-            say(f"  left aside: {', '.join(loaded.report.left_aside)}")
-        return loaded.model
-
-    def load(self, folder: Path, config: ModelConfig) -> PretrainingModel:
-        """The model of a folder, with the heads that are there."""
-        del config
-        return self._load(folder).model
-
-    def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
-        """The model without its pair head."""
-        del config
-        loaded = self._load(folder, pairs=False)
-        return loaded.model if loaded.report.has("mlm_head") else None
-
-    def _load(self, folder: Path, pairs: bool | None = None, dropout: float | None = None) -> LoadedModel:
-        return load_model_folder(folder, pairs=pairs, dropout=dropout, mask_decoder=True)
-
-    def task(self, training: TrainingConfig) -> MaskedLanguage:
-        """The losses of words and pairs."""
-        return MaskedLanguage(self.objective.pairs, training.compile is True)
-
-    def references(
-        self, sizes: Architecture, unigram_entropy: float, fresh: bool, mask_rate: float
-    ) -> tuple[Reference, ...]:
-        """The references of the words, and of the pairs if there are any."""
-        del mask_rate
-        words = words_reference(unigram_entropy, expected_first_mlm_loss(sizes) if fresh else None)
-        pairs = self.objective.pairs
-        if not pairs.is_pair:
-            return (words,)
-        # A batch has equal numbers of rows with each label.
-        loss, accuracy = math.log(len(pairs.labels)), 1 / len(pairs.labels)
-        return words, Reference(
-            term=pairs.term,
-            first_loss=loss if fresh else None,
-            chance_loss=loss,
-            line=f"{pairs.term} by chance: loss {loss:.3f}, accuracy {accuracy:.0%}; label 0 is "
-            f"{pairs.labels[0]}",
-            chance_accuracy=accuracy,
-        )
-
-    def judge(
-        self, reference: Reference, loss: float, accuracy: float, metrics: Mapping[str, Any]
-    ) -> tuple[str, bool]:
-        """The loss of the words beside that of word frequencies alone."""
-        del accuracy, metrics
-        gain, held_out = reference.chance_loss - loss, f"held-out {self.term} {loss:.3f}"
-        alone = f"word frequencies alone ({reference.chance_loss:.3f})"
-        if gain > MARGIN:
-            times = f"each masked token is {math.exp(gain):.1f} times as likely to be found"
-            return f"{held_out} is {gain:.2f} nats better than {alone}: {times}", True
-        what = "no better than" if gain > -MARGIN else f"{-gain:.2f} nats worse than"
-        if not math.isfinite(loss):
-            what = "not a number, far worse than"
-        return f"{held_out} is {what} {alone}", False

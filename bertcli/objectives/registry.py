@@ -65,7 +65,7 @@ class Objective:
     name: str
     kind: str
     pairs: PairRule = ONE_TEXT
-    learned_by: str = "bertcli.objectives.masked_language:WordLearner"
+    learned_by: str = "bertcli.objectives.learner:Learner"
     generates: bool = False
     pipeline: str = "fill-mask"
     keys: tuple[tuple[str, str], ...] = ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from bertcli.batches.batch import Batch
 from bertcli.config.model import ModelConfig
@@ -46,7 +46,9 @@ class ReplacedTokens:
             *(rounded.ids_BT, rounded.segments_BT, rounded.mask_BT, rounded.masked_M), batch.draws_M
         )
         words = self._cross_entropy(output.mlm_logits_MV, rounded.targets_M)
-        labels_K = self._labels(batch, output)
+        is_replaced = torch.zeros(batch.ids_BT.numel(), dtype=torch.bool, device=batch.ids_BT.device)
+        is_replaced[batch.masked_M] = output.sampled_N != batch.targets_M
+        labels_K = is_replaced[output.real_K]
         logits_K = output.rtd_logits_K.float()
         loss = F.binary_cross_entropy_with_logits(logits_K, labels_K.float(), reduction="sum")
         said_K = logits_K.detach() > 0
@@ -57,18 +59,12 @@ class ReplacedTokens:
         correct = (said_K == labels_K).sum()
         return {"mlm": words, "rtd": Term(loss, correct, self._weight, shares=shares)}
 
-    def _labels(self, batch: Batch, output: RtdOutput) -> Tensor:
-        """The labels bool [K], True for each token that differs from the original."""
-        is_replaced = torch.zeros(batch.ids_BT.numel(), dtype=torch.bool, device=batch.ids_BT.device)
-        is_replaced[batch.masked_M] = output.sampled_N != batch.targets_M
-        return is_replaced[output.real_K]
-
 
 _MARGIN = 0.05
 """Share of the loss of a constant answer; a smaller gain counts as none."""
 
 
-class ReplacementLearner(Learner[ReplacedTokenModel]):
+class ReplacementLearner(Learner):
     """The learner of replaced tokens, with a generator that replaces them."""
 
     save, term = staticmethod(save_rtd_folder), "rtd"

@@ -8,8 +8,7 @@ from bertcli.config.run import PretrainRecipe
 from bertcli.config.section import mean_of
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
-from bertcli.objectives.learner import learner_of
-from bertcli.objectives.masked_language import MARGIN
+from bertcli.objectives.learner import MARGIN, learner_of
 from bertcli.training.evaluate import Scores
 from bertcli.training.metrics_log import term_key
 from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, peak_rate

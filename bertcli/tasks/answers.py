@@ -260,12 +260,13 @@ def answer_passages(example: QuestionExample, answer: Answered) -> list[Passage]
     right = next(((each.start, each.start + len(each.text)) for each in example.answers or ()), None)
     given = None if answer.start is None or answer.end is None else (answer.start, answer.end)
     marks = _of_answers(right, given)
-    windows = [around(example.context, *(given or right or (0, 0)), most=LONGEST)]
+    question, context = example.texts
+    windows = [around(context, *(given or right or (0, 0)), most=LONGEST)]
     if right is not None and not (windows[0][0] <= right[0] and right[1] <= windows[0][1]):
-        windows.append(around(example.context, *right, most=LONGEST // 2))
+        windows.append(around(context, *right, most=LONGEST // 2))
     return [
-        Passage("question", [Piece(short(example.question, LONGEST // 2))]),
-        *(Passage("context", marked_pieces(example.context, window, marks)) for window in windows),
+        Passage("question", [Piece(short(question, LONGEST // 2))]),
+        *(Passage("context", marked_pieces(context, window, marks)) for window in windows),
     ]
 
 

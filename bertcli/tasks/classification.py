@@ -1,12 +1,10 @@
 """A text or a pair -> one label, or any number of labels."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,15 +15,17 @@ from torch import Tensor
 from bertcli.config.task import LABEL_LINES, ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.tasks.columns import Sample
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_classes
 from bertcli.tasks.labels import class_labels, listed
-from bertcli.tasks.regression import encode_texts, pair_ranking
+from bertcli.tasks.regression import encode_rows, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
-from bertcli.tasks.stored import output_names, score_keys
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -68,18 +68,18 @@ class Classification(LabeledTask):
     """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
     type = "classification"
-    keys = (
-        *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label"),
-        "class_weights",
-    )
+    keys = ("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights")
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
     label_set = staticmethod(class_labels)
     head = "sequences"
     recognize = staticmethod(recognize_classes)
-    may_be_in = staticmethod(may_be_labeled_texts)
     pipeline_tag = "text-classification"
     names_outputs = True
+
+    @classmethod
+    def may_be_in(cls, sample: Sample) -> bool:
+        return may_be_labeled_texts(sample)
 
     @classmethod
     def is_in(cls, config: Mapping[str, Any]) -> bool:
@@ -101,20 +101,15 @@ class Classification(LabeledTask):
         is_score = settings.multi_label and len(labels) == 1
         return keys | (score_keys(settings, "activation.Sigmoid") if is_score else {})
 
-    def __init__(
-        self, settings: TaskSettings, labels: tuple[str, ...], weights: Mapping[str, float] | None = None
-    ):
-        """`weights`: the weight of each label in the loss; None: all are equal.
-
-        Raises `UserError` if `settings.positive_label` is not one of two labels.
-        """
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
+        """Raise `UserError` if `settings.positive_label` is not one of two labels."""
         super().__init__(settings, labels)
         self.multi_label = settings.multi_label
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self.answer_kind = "sigmoid" if self.multi_label else "softmax"
         self._numbers = {label: number for number, label in enumerate(labels)}
         self._positive = _positive_label(settings, labels)
-        self._weights_C = torch.tensor([weights[label] for label in labels]) if weights else None
+        self._weights_C: Tensor | None = None
 
     @classmethod
     def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -139,22 +134,18 @@ class Classification(LabeledTask):
         if settings.multi_label and settings.positive_label is not None:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
 
-    def for_training(
-        self,
-        examples: Sequence[TextExample],
-        report: Callable[[str], None],
-        class_weights: ClassWeights = None,
-    ) -> Classification:
-        weights = label_weights(class_weights, self.labels, examples)
-        return Classification(self.settings, self.labels, weights)
+    def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:
+        """Take the weight of each label in the loss; None: all are equal."""
+        if found := label_weights(weights, self.labels, examples):
+            self._weights_C = torch.tensor([found[label] for label in self.labels])
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_texts(examples, tokenizer, self.settings.max_length, target=self._target)
+        return encode_rows(examples, tokenizer, self.settings.max_length, target=self._target)
 
     def _target(self, label: Any) -> int | list[int]:
-        return self._several(label) if self.multi_label else self._numbers[label]
+        return self._known(label) if self.multi_label else self._numbers[label]
 
-    def _several(self, labels: Iterable[str]) -> list[int]:
+    def _known(self, labels: Iterable[str]) -> list[int]:
         """The numbers of the labels; labels that the model does not have are left out."""
         return [self._numbers[label] for label in labels if label in self._numbers]
 
@@ -163,20 +154,15 @@ class Classification(LabeledTask):
         would cancel in a batch with one label."""
         return len(batch.items) * (len(self.labels) if self.multi_label else 1)
 
-    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        return logits.float()
-
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Weighted cross-entropy (int64 [B]); binary cross-entropy with `multi_label` (float32 [B, C])."""
+        targets, logits = [item.target for item in batch.items], logits.float()
         if self.multi_label:
-            targets_BC = torch.from_numpy(self._flags([item.target for item in batch.items]))
-            targets = targets_BC.float().to(logits.device)
-            loss = F.binary_cross_entropy_with_logits(self.answers(logits, batch), targets, reduction="sum")
-            return Term(loss, correct=None)
-        targets = torch.tensor([item.target for item in batch.items]).to(logits.device)
+            targets_BC = torch.from_numpy(self._flags(targets)).float().to(logits.device)
+            return Term(F.binary_cross_entropy_with_logits(logits, targets_BC, reduction="sum"))
+        targets_B = torch.tensor(targets).to(logits.device)
         weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
-        loss = F.cross_entropy(self.answers(logits, batch), targets, weights_C, reduction="sum")
-        return Term(loss, correct=None)
+        return Term(F.cross_entropy(logits, targets_B, weights_C, reduction="sum"))
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
         logits_C = logits[0]
@@ -195,37 +181,28 @@ class Classification(LabeledTask):
         return flags_NC
 
     def is_right(self, example: TextExample, prediction: Classified) -> bool:
-        label = example.label
-        return set(prediction.labels) == (set(cast(tuple[str, ...], label)) if self.multi_label else {label})
+        return set(prediction.labels) == set(example.names)
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Classified]) -> Mapping[str, Any]:
-        truths = [example.label for example in examples]
-        if self.multi_label:
-            chosen = [cast(tuple[str, ...], truth) for truth in truths]
-            scores = multi_label_scores(
-                self._flags([self._several(labels) for labels in chosen]),
-                self._flags([self._several(each.labels) for each in predictions]),
-                self.labels,
-            )
-            if len(self.labels) == 1:
-                of_label = [each.probabilities[self.labels[0]] for each in predictions]
-                scores |= pair_ranking(examples, [float(bool(labels)) for labels in chosen], of_label)
-            return scores
-        return classification_scores(
-            [self._numbers[cast(str, truth)] for truth in truths],
-            [self._numbers[prediction.labels[0]] for prediction in predictions],
-            self.labels,
-            positive=self._positive,
-        )
+        truths = [self._known(example.names) for example in examples]
+        given = [self._known(prediction.labels) for prediction in predictions]
+        if not self.multi_label:
+            truth, answers = ([numbers[0] for numbers in each] for each in (truths, given))
+            return classification_scores(truth, answers, self.labels, positive=self._positive)
+        scores = multi_label_scores(self._flags(truths), self._flags(given), self.labels)
+        if len(self.labels) == 1:
+            of_label = [each.probabilities[self.labels[0]] for each in predictions]
+            scores |= pair_ranking(examples, [float(bool(each.names)) for each in examples], of_label)
+        return scores
 
     def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside the most frequent label, or the best constant set of labels."""
         if self.multi_label:
-            return label_sets_verdict([cast(tuple[str, ...], each.label) for each in examples], metrics)
-        return labels_verdict([cast(str, each.label) for each in examples], metrics)
+            return label_sets_verdict([each.names for each in examples], metrics)
+        return labels_verdict([each.stratum for each in examples], metrics)
 
     def right_answer(self, example: TextExample) -> Any:
-        return list(cast(tuple[str, ...], example.label)) if self.multi_label else example.label
+        return list(example.names) if self.multi_label else example.label
 
     def mistake(self, example: TextExample, prediction: Classified, examples: Sequence[Any]) -> Mistake:
         """A wrong answer; of several wrong labels, the sureness is that of the farthest from `THRESHOLD`."""
@@ -252,9 +229,7 @@ def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None
 
 
 def label_weights(
-    given: ClassWeights,
-    labels: Sequence[str],
-    examples: Sequence[TextExample],
+    given: ClassWeights, labels: Sequence[str], examples: Sequence[TextExample]
 ) -> dict[str, float] | None:
     """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
 

@@ -120,9 +120,8 @@ class Ranked(Prediction):
         """The positive and the text of `examples` that is nearer."""
         assert self.nearest is not None  # without another text, no answer is wrong
         other, place = self.nearest
-        anchor, positive, nearest = (
-            short(text, LONGEST // 3) for text in (*example.texts[:2], examples[other].texts[place])
-        )
+        texts = (*example.texts[:2], examples[other].texts[place])
+        anchor, positive, nearest = (short(text, LONGEST // 3) for text in texts)
         passages = [
             Passage("anchor", [Piece(anchor)]),
             Passage("positive", [Piece(positive, "right", number(self.similarity))]),
@@ -143,10 +142,6 @@ class Scored(Prediction):
     def is_right(self) -> bool:
         """True if the two places are less than `FAR` apart."""
         return abs(self.place - self.right_place) < FAR
-
-    def as_json(self) -> dict[str, Any]:
-        """The cosine and the two places."""
-        return {"similarity": self.similarity, "place": self.place, "right_place": self.right_place}
 
     def mistake(self, example: SimilarExample, examples: Sequence[SimilarExample]) -> Mistake:
         """The score beside the cosine; `examples` are not looked at."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.objectives.base import JointTask
 from bertcli.tasks.data_report import Sizes, describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
@@ -39,7 +40,7 @@ class LabeledData:
 
     def joint_rows(self, batch_size: int) -> int | None:
         """Rows of a step of `batch_size` items if one loss joins them; None if it is a sum over items."""
-        return batch_size * len(self.train.items[0].rows) if self.task.is_joint else None
+        return batch_size * len(self.train.items[0].rows) if isinstance(self.task, JointTask) else None
 
 
 def load_labeled_data(
@@ -61,7 +62,8 @@ def load_labeled_data(
     labels = label_set(train, settings)
     if dev is not None:
         check_labels(dev, labels, settings)
-    task = build_task(settings, labels).for_training(train, report, config.task.class_weights)
+    task = build_task(settings, labels)
+    task.prepare(train, report, config.task.class_weights)
     examples = {"train": train} if dev is None else {"train": train, "dev": dev}
     splits = {name: Split(rows, task.encode(rows, tokenizer)) for name, rows in examples.items()}
     sizes = {name: Sizes(full_lengths(split.items), len(split.items)) for name, split in splits.items()}

@@ -1,17 +1,15 @@
 """A TSV or CSV file -> its records: fields, with or without quotes around them."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from bertcli.config.section import Decoding
-from bertcli.config.task import TaskSettings
 from bertcli.corpus.encodings import is_damaged
 from bertcli.corpus.streams import LONGEST_LINE, all_lines
 from bertcli.system.errors import UserError
 from bertcli.tasks.rows import format_hint
-from bertcli.tasks.table import BadRow, Row, Table, check_names, without_blank_lines
+from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, without_blank_lines
 
 Record = tuple[int, list[str]]
 """The number of a record's first line, from 1, and its fields; a blank line has no fields."""
@@ -21,12 +19,11 @@ class _BadQuotes(UserError):
     """A quote that is not closed, or not at the end of a field."""
 
 
-def find_separator(path: Path, format: str, settings: TaskSettings) -> str:
+def find_separator(file: LabeledFile, format: str) -> str:
     """`task.separator`, or the separator of the format: in csv that of the first line (`separator_in`)."""
-    if settings.separator is not None or format == "tsv":
-        return settings.separator or "\t"
-    first_line = next((line for line in _lines(path, settings.decoding) if line), "")
-    return separator_in(first_line)
+    if file.settings.separator is not None or format == "tsv":
+        return file.settings.separator or "\t"
+    return separator_in(next(filter(None, _lines(file)), ""))
 
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -39,24 +36,21 @@ def separator_in(header: str, separators: Iterable[str] = SEPARATORS) -> str:
     return next((separator for separator in separators if separator in header), ",")
 
 
-def read_records(path: Path, format: str, settings: TaskSettings, separator: str) -> Iterator[Record]:
+def _records(file: LabeledFile, format: str, separator: str) -> Iterator[Record]:
     """The records, in order. Raises `UserError` (while iterating) for a quote that is not closed."""
-    is_quoted = settings.quoting == "csv" or (
-        settings.quoting == "auto" and (format == "csv" or _makes_sense_quoted(path, settings, separator))
-    )
-    lines = _lines(path, settings.decoding)
-    records: Iterator[Record] = (
-        _quoted(path, lines, separator)
-        if is_quoted
-        else ((number, line.split(separator) if line else []) for number, line in enumerate(lines, start=1))
-    )
-    if settings.bad_bytes != "skip-line":
+    lines, quoting = _lines(file), file.settings.quoting
+    makes_sense = quoting == "auto" and (format == "csv" or _makes_sense_quoted(file, separator))
+    if quoting == "csv" or makes_sense:
+        records = _quoted(file.path, lines, separator)
+    else:
+        records = ((number, line.split(separator) if line else []) for number, line in enumerate(lines, 1))
+    if file.settings.bad_bytes != "skip-line":
         return records
     return (record for record in records if not any(map(is_damaged, record[1])))
 
 
-def _lines(path: Path, decoding: Decoding) -> Iterator[str]:
-    return (line.removesuffix("\r") for line in all_lines(path, decoding))
+def _lines(file: LabeledFile) -> Iterator[str]:
+    return (line.removesuffix("\r") for line in all_lines(file.path, file.settings.decoding))
 
 
 def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
@@ -75,25 +69,25 @@ def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record
         ) from None
 
 
-def _makes_sense_quoted(path: Path, settings: TaskSettings, separator: str) -> bool:
+def _makes_sense_quoted(file: LabeledFile, separator: str) -> bool:
     """True if quotes enclose fields: the rule of `task.quoting: auto`, applied to all of the file."""
     own_lines: list[str] = []
 
     def watched() -> Iterator[str]:
-        for line in _lines(path, settings.decoding):
+        for line in _lines(file):
             if line:
                 own_lines.append(line)
             yield line
 
     width = None
     try:
-        for _, fields in _quoted(path, watched(), separator):
+        for _, fields in _quoted(file.path, watched(), separator):
             if not fields:
                 continue
             width = width or len(fields)
             is_merged = len(own_lines) > 1 and all(line.count(separator) + 1 == width for line in own_lines)
-            is_other = len(fields) < width or (len(fields) > width and not settings.ignore_extra_fields)
-            if is_other or is_merged:
+            is_longer = len(fields) > width and not file.settings.ignore_extra_fields
+            if is_merged or is_longer or len(fields) < width:
                 return False
             own_lines.clear()
     except _BadQuotes:
@@ -101,14 +95,7 @@ def _makes_sense_quoted(path: Path, settings: TaskSettings, separator: str) -> b
     return True
 
 
-def open_delimited(
-    path: Path,
-    format: str,
-    settings: TaskSettings,
-    labeled: bool,
-    report: Callable[[str], None],
-    note: Callable[[str], None],
-) -> Table:
+def open_delimited(file: LabeledFile, format: str) -> Table:
     """The rows of a file with a header, or with the names of `settings.columns`.
 
     Rows without any text are skipped in a labeled file, since spreadsheets leave such rows behind. A file to
@@ -124,8 +111,9 @@ def open_delimited(
         UserError: an empty file; a header with a name twice, or in spite of `columns`; a quote that is not
             closed.
     """
-    separator = find_separator(path, format, settings)
-    records = read_records(path, format, settings, separator=separator)
+    path, labeled = file.path, file.labeled
+    separator = find_separator(file, format)
+    records = _records(file, format, separator)
     blank: list[Record] = []
     for first in records:
         if first[1]:
@@ -133,13 +121,13 @@ def open_delimited(
         blank.append(first)
     else:
         raise UserError(f"{path}: is empty; expected rows of {format}")
-    has_header, names = _names(path, first[1], settings, labeled=labeled)
+    has_header, names = _names(file, first[1])
     if not has_header:
         records = chain(blank, [first], records)
     if labeled:
         records = (record for record in records if any(field.strip() for field in record[1]))
-    if settings.ignore_extra_fields:
-        records = _cut_rows(path, len(names), records, note=note)
+    if file.settings.ignore_extra_fields:
+        records = _cut_rows(file, len(names), records)
     hint = ""
     if has_header:
         by = f"separated by {SEPARATORS.get(separator, repr(separator))}"
@@ -148,13 +136,11 @@ def open_delimited(
     if labeled:
         rows = (_row(path, names, record) for record in records)
     else:
-        rows = without_blank_lines(_rows(path, names, records), path, report)
-    return Table(path, names, rows, hint=hint + format_hint(first[1][0]))
+        rows = without_blank_lines(_rows(path, names, records), file)
+    return Table(file, names, rows, hint=hint + format_hint(first[1][0]))
 
 
-def _cut_rows(
-    path: Path, width: int, records: Iterator[Record], note: Callable[[str], None]
-) -> Iterator[Record]:
+def _cut_rows(file: LabeledFile, width: int, records: Iterator[Record]) -> Iterator[Record]:
     """The records with at most `width` fields."""
     count, with_text, first = 0, 0, 0
     for number, fields in records:
@@ -165,13 +151,13 @@ def _cut_rows(
     if count:
         held = f"{with_text:,} of them hold text" if with_text else "all of them are empty"
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        note(f"{path}: ignored fields beyond the header's {width} in {rows}, first in line {first}; {held}")
+        beyond = f"ignored fields beyond the header's {width} in {rows}, first in line {first}"
+        file.note(f"{file.path}: {beyond}; {held}")
 
 
-def _names(
-    path: Path, first: list[str], settings: TaskSettings, labeled: bool
-) -> tuple[bool, tuple[str, ...]]:
+def _names(file: LabeledFile, first: list[str]) -> tuple[bool, tuple[str, ...]]:
     """Whether the first record is a header, and the columns' names."""
+    path, settings, labeled = file.path, file.settings, file.labeled
     columns = settings.columns
     if columns is None:
         return True, check_names(path, first)

@@ -113,8 +113,9 @@ def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passag
         first, *others = words
         start, end = example.spans[first][0], example.spans[others[-1] if others else first][1]
         marks.append((start, end, *_kind_and_note(*of_both)))
-    window = around(example.text, place, place, most=LONGEST)
-    return [Passage("", marked_pieces(example.text, window, marks))], sureness
+    (text,) = example.texts
+    window = around(text, place, place, most=LONGEST)
+    return [Passage("", marked_pieces(text, window, marks))], sureness
 
 
 def _chunks_of_words(found: set[Chunk], num_words: int) -> list[Chunk | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,22 +11,24 @@ SHOWN, SHOWN_CONTEXT = 60, 160
 
 
 @dataclass(frozen=True, slots=True)
-class Example(ABC):
+class Example:
     """One row of a labeled file, or one text to predict.
 
     Attributes:
         where: `spam.tsv, line 17`, for messages and wrong cases.
         columns: the row as it was read, to be written beside its prediction.
+        given: the texts in their columns, without choices.
     """
 
     where: str
     columns: Mapping[str, Any]
+    given: tuple[str, ...]
 
     @property
-    @abstractmethod
     def texts(self) -> tuple[str, ...]:
         """All texts that the model reads. None may be empty in a labeled file. Examples with equal texts are
         duplicates."""
+        return self.given
 
     @property
     def content(self) -> tuple[str, ...]:
@@ -81,20 +82,12 @@ class TextExample(Example):
     `label` is a str; a tuple of str with `multi_label`; a float for regression.
     """
 
-    text_a: str
-    text_b: str | None
     label: str | tuple[str, ...] | float | None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The text, or both of a pair."""
-        return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
     @property
     def query(self) -> tuple[str, ...]:
         """The first text of a pair whose label is a number or several labels."""
-        is_ranked = self.text_b is not None and not isinstance(self.label, str)
-        return (self.text_a,) if is_ranked else self.texts
+        return self.texts if isinstance(self.label, str) else self.texts[:1]
 
     @property
     def names(self) -> Sequence[str]:
@@ -125,24 +118,19 @@ class TextExample(Example):
 
 @dataclass(frozen=True, slots=True)
 class TaggedExample(Example):
-    """Words with a tag each (None: unlabeled) and their places in `text`, for token-classification.
+    """Words with a tag each (None: unlabeled) and their places in the text, for token-classification.
+
+    The text is running text; for CoNLL files it is the words joined by blanks.
 
     Attributes:
-        text: the running text; for CoNLL files the words joined by blanks.
         words: the words, in order.
-        spans: (start, end) of each word in `text`, in characters.
+        spans: (start, end) of each word in the text, in characters.
         tags: one a word, in BIO (IOB2), whatever the scheme of the file.
     """
 
-    text: str
     words: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
     tags: tuple[str, ...] | None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The running text."""
-        return (self.text,)
 
     @property
     def names(self) -> Sequence[str]:
@@ -171,23 +159,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class QuestionExample(Example):
-    """A question and its answers, for question-answering. `answers` is empty if the context has none (SQuAD
-    2.0), None if unlabeled."""
+    """A question, its context and its answers, for question-answering. `answers` is empty if the context has
+    none (SQuAD 2.0), None if unlabeled."""
 
     id: str
-    question: str
-    context: str
     answers: tuple[Answer, ...] | None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The question and the context."""
-        return self.question, self.context
 
     @property
     def content(self) -> tuple[str, ...]:
         """The context."""
-        return (self.context,)
+        return self.texts[1:]
 
     @property
     def counted(self) -> Sequence[str]:
@@ -197,29 +178,28 @@ class QuestionExample(Example):
     @property
     def excerpts(self) -> Sequence[tuple[str, int]]:
         """The question, and the context around its first answer."""
+        question, context = self.texts
         start = self.answers[0].start if self.answers else 0
-        around = self.context[max(0, start - SHOWN_CONTEXT // 2) :]
-        if len(around) < len(self.context):
+        around = context[max(0, start - SHOWN_CONTEXT // 2) :]
+        if len(around) < len(context):
             around = around.partition(" ")[2] or around
-        return [(self.question, SHOWN), (around, SHOWN_CONTEXT)]
+        return [(question, SHOWN), (around, SHOWN_CONTEXT)]
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample(Example):
-    """A text that is paired with each choice, for multiple-choice; `label` is the number of the right one.
+    """Texts that are paired with each choice, for multiple-choice; `label` is the number of the right one.
 
-    `text_a` is the first segment; the second is `text_b` (if any), a blank, and the choice.
+    The first given text is the first segment; the second is the other text (if any), a blank, and the choice.
     """
 
-    text_a: str
-    text_b: str | None
     choices: tuple[str, ...]
     label: int | None
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text and every choice."""
-        return (self.text_a, *([] if self.text_b is None else [self.text_b]), *self.choices)
+        """The given texts and every choice."""
+        return self.given + self.choices
 
     @property
     def counted(self) -> Sequence[str]:
@@ -231,18 +211,11 @@ class ChoiceExample(Example):
 class SimilarExample(Example):
     """Texts that shall be near each other, and texts that shall not, for sentence-embedding.
 
-    Attributes:
-        given: anchor, positive, negatives; the anchor alone for plain text.
-        score: the similarity of anchor and positive; None: they fit, or it is not known.
+    The texts are anchor, positive, negatives; the anchor alone for plain text. `score` is the similarity of
+    anchor and positive; None: they fit, or it is not known.
     """
 
-    given: tuple[str, ...]
     score: float | None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The given texts."""
-        return self.given
 
     @property
     def number(self) -> float | None:

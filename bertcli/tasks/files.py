@@ -1,7 +1,7 @@
 """A labeled file, in any format -> its examples; and one message about all of its unusable rows."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,19 +17,12 @@ from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
 from bertcli.tasks.registry import import_task
 from bertcli.tasks.rows import format_hint, open_jsonl, open_label_lines, open_parquet
-from bertcli.tasks.table import BadRow, SkippedRow
+from bertcli.tasks.table import BadRow, LabeledFile, Report, SkippedRow, quiet
 
 _TABLES = ("tsv", "csv", "jsonl", "parquet")
 """Formats that all tasks take."""
-_BY_SUFFIX = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".conll": "conll",
-    ".bio": "conll",
-    ".iob": "conll",
-}
+_BY_SUFFIX = {f".{name}": name for name in ("csv", "jsonl", "parquet", "conll")}
+_BY_SUFFIX |= {".ndjson": "jsonl", ".bio": "conll", ".iob": "conll"}
 
 
 def settings_of_texts(text: Column | list[Column] = "text", **keys: Any) -> TaskSettings:
@@ -56,7 +49,7 @@ def find_labeled_file(name: str) -> Path:
 
 def check_extras(path: Path, settings: TaskSettings) -> None:
     """Raise `UserError` if a package that is needed to read the file is missing."""
-    check_file_extras(path, file_format(path, settings, True) == "parquet")
+    check_file_extras(path, file_format(LabeledFile(path, settings)) == "parquet")
 
 
 def read_examples(
@@ -64,39 +57,38 @@ def read_examples(
     settings: TaskSettings,
     labeled: bool,
     skip_bad: bool = False,
-    report: Callable[[str], None] = lambda line: None,
-    note: Callable[[str], None] = lambda line: None,
+    report: Report = quiet,
+    note: Report = quiet,
 ) -> Iterator[Any]:
     """The examples of a file, of the task's own class (`tasks.examples`), one at a time; a SQuAD file is read
     at once.
 
     Args:
-        labeled: whether labels are read; a file to predict need not have them.
+        labeled, report, note: those of `LabeledFile`.
         skip_bad: leave out rows that cannot be used, and name them to `report`.
-        report: called with what may be wrong with the file.
-        note: called with how the file is read, if that had to be guessed.
 
     Raises:
         UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
             all are counted.
     """
-    format = file_format(path, settings, labeled)
+    file = LabeledFile(path, settings, labeled, report=report, note=note)
+    format = file_format(file)
     if format != "parquet" and (mark := deciding_mark(path, settings.encoding)):
         note(mark_note(path, mark))
     if format != "parquet" and settings.bad_bytes != "refuse":
         for line in find_bad_lines(path, settings.decoding).notes(path, settings.decoding):
             note(line)
-    found = _read(path, format, settings, labeled=labeled, report=report, note=note)
-    return keep_usable(found, path, labeled, skip_bad=skip_bad, report=report)
+    return keep_usable(_read(file, format), file, skip_bad)
 
 
-def file_format(path: Path, settings: TaskSettings, labeled: bool) -> str:
+def file_format(file: LabeledFile) -> str:
     """The format: `settings.format`; for `auto` that of the suffix. An ambiguous suffix is decided by the
     task.
 
     A model that learned from lines with labels also predicts for tables, which are known by their suffix.
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+    settings, labeled = file.settings, file.labeled
+    suffixes = [suffix.lower() for suffix in file.path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".zst"):
         suffixes.pop()
     suffix = suffixes[-1] if suffixes else ""
@@ -108,54 +100,45 @@ def file_format(path: Path, settings: TaskSettings, labeled: bool) -> str:
     if by_suffix is not None and (by_suffix in _TABLES or by_suffix in task.formats):
         return by_suffix
     if suffix == ".json":
-        is_squad = "squad" in task.formats and not is_json_list(path, settings.decoding)
+        is_squad = "squad" in task.formats and not is_json_list(file.path, settings.decoding)
         return "squad" if is_squad else "jsonl"
     if suffix == ".txt" and (settings.is_plain_text or not labeled):
         return "lines"
     return task.usual_format(settings)
 
 
-def _read(
-    path: Path,
-    format: str,
-    settings: TaskSettings,
-    labeled: bool,
-    report: Callable[[str], None],
-    note: Callable[[str], None],
-) -> Iterator[Example | BadRow]:
-    task = import_task(settings.type)
+def _read(file: LabeledFile, format: str) -> Iterator[Example | BadRow]:
+    task = import_task(file.settings.type)
     if format == "lines":
-        return _read_lines(path, settings, report, labeled=labeled)
+        return _read_lines(file)
     if format == "jsonl":
-        table = open_jsonl(path, settings.decoding, report)
+        table = open_jsonl(file)
     elif format == "parquet":
-        table = open_parquet(path)
+        table = open_parquet(file)
     elif format in LABEL_LINES:
-        table = open_label_lines(path, format, settings, labeled=labeled, note=note)
+        table = open_label_lines(file, format)
     elif format in _TABLES:
-        table = open_delimited(path, format, settings, labeled=labeled, report=report, note=note)
+        table = open_delimited(file, format)
     else:
-        return task.own_examples(path, settings, labeled, report=report, note=note)
-    return task.table_examples(table, settings, labeled)
+        return task.own_examples(file)
+    return task.table_examples(table)
 
 
-def _read_lines(
-    path: Path, settings: TaskSettings, report: Callable[[str], None], labeled: bool
-) -> Iterator[Example]:
+def _read_lines(file: LabeledFile) -> Iterator[Example]:
     """An example for each line. A blank line is an empty text in a file to predict. Raises `UserError` if a
     row of the task has several texts."""
-    task = import_task(settings.type)
-    if not task.is_one_text(settings):
+    task = import_task(file.settings.type)
+    if not task.is_one_text(file.settings):
         raise UserError(
-            f"{path}: a line of plain text is one text, but a row of this task has several; give a "
+            f"{file.path}: a line of plain text is one text, but a row of this task has several; give a "
             "table (.tsv, .csv, .jsonl) with its columns"
         )
-    for number, line in numbered_lines(path, settings.decoding):
-        text, where = line.strip(), f"{path}, line {number}"
+    for number, line in numbered_lines(file.path, file.settings.decoding):
+        text, where = line.strip(), f"{file.path}, line {number}"
         if number == 1 and (hint := format_hint(text)):
-            report(f"{where}: is read as text, from its first word on{hint}")
-        if text or not labeled:
-            yield task.example([text], where, settings)
+            file.report(f"{where}: is read as text, from its first word on{hint}")
+        if text or not file.labeled:
+            yield task.example([text], where, file.settings)
 
 
 NAMED = 5
@@ -164,36 +147,28 @@ UNUSABLE = ", which cannot be used"
 """The words after the number of bad rows, in the report on those that are left out."""
 
 
-def keep_usable(
-    found: Iterable[Example | BadRow],
-    path: Path | str,
-    labeled: bool,
-    skip_bad: bool,
-    report: Callable[[str], None],
-) -> Iterator[Example]:
+def keep_usable(found: Iterable[Example | BadRow], file: LabeledFile, skip_bad: bool) -> Iterator[Example]:
     """The examples of one file, one at a time.
 
     Bad rows are reported after the last row: with `skip_bad` to `report`, else as an error. A row with an
     empty text is bad in a labeled file. It is kept and reported in a file to predict, so that predictions and
     rows stay parallel.
 
-    Args:
-        path: the file, or a name for other input; for messages.
-
     Raises:
         UserError: rows that cannot be used; a file without rows, or without any text.
     """
+    path, report = file.path, file.report
     rows = skipped = 0
     bad, empty = _Noted(), _Noted()
     held_back: list[Example] = []  # a file without any text yields no example
-    for example in _shown(found, path) if labeled else found:
+    for example in _shown(found, path) if file.labeled else found:
         if isinstance(example, SkippedRow):
             skipped += 1
             continue
         rows += 1
         if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
             empty.add(example.where)
-            if labeled:
+            if file.labeled:
                 example = BadRow(f"{example.where}: the text is empty")
         if isinstance(example, BadRow):
             bad.add(str(example))
@@ -209,17 +184,17 @@ def keep_usable(
     if empty.count == rows:
         raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
     if bad.count and not (skip_bad and bad.count < rows):
-        raise UserError(_refusal(path, bad, rows, labeled=labeled))
+        raise UserError(_refusal(file, bad, rows))
     if bad.count:
         report(f"{path}: left out {_share(bad.count, rows)}{UNUSABLE}:{bad.named()}")
-    if empty.count and not labeled:
+    if empty.count and not file.labeled:
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 
 
 Raw = TypeVar("Raw")
 
 
-def _shown(rows: Iterable[Raw], path: Path | str) -> Iterator[Raw]:
+def _shown(rows: Iterable[Raw], path: Path) -> Iterator[Raw]:
     """The rows; a command that is silent says how many were read."""
     count = 0
     with working(lambda: f"{path}: {count:,} rows read"):
@@ -249,10 +224,10 @@ def _share(count: int, rows: int) -> str:
     return f"{count:,} of {rows:,} rows"
 
 
-def _refusal(path: Path | str, bad: _Noted, rows: int, labeled: bool) -> str:
+def _refusal(file: LabeledFile, bad: _Noted, rows: int) -> str:
     mend = "mend the file"
-    if labeled and bad.count < rows:
+    if file.labeled and bad.count < rows:
         mend += ", or leave such rows out with task.skip_bad: true"
     if bad.count == 1:
         return f"{bad.first[0]}; {mend}"
-    return f"{path}: {_share(bad.count, rows)} cannot be used:{bad.named()}\n{mend}"
+    return f"{file.path}: {_share(bad.count, rows)} cannot be used:{bad.named()}\n{mend}"

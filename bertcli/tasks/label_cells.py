@@ -14,7 +14,7 @@ from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.table import BadRow, Row, SkippedRow, Table, each, scalar_text
-from bertcli.tasks.tags import is_tag
+from bertcli.tasks.tags import is_tag, named
 
 SEPARATORS = (",", "|", ";", "/", "&", "+")
 """Characters that can separate labels in a field."""
@@ -169,23 +169,6 @@ def _parts(text: str, settings: TaskSettings, where: str) -> Sequence[Any]:
     return text.split(separator)
 
 
-def named(label: str, settings: TaskSettings, where: str) -> str:
-    """The name of a label that is given by its number; other known labels stay as they are.
-
-    Raises `UserError` for a number without a name, or a label that is neither.
-    """
-    names = settings.label_names
-    if names is None or label in names or label in (settings.skip_labels or ()):
-        return label
-    if label.isdecimal() and int(label) < len(names):
-        return names[int(label)]
-    marks = '; if it says that there is no label: task.skip_labels: ["-1"]' if label == "-1" else ""
-    raise UserError(
-        f"{where}: the label {label!r} is no name of task.label_names, and no number of one, 0 to "
-        f"{len(names) - 1}{marks}"
-    )
-
-
 def flagged_labels(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     """The names of the columns that hold 1. Raises `BadRow` for a value that is neither 0 nor 1."""
     for column in columns:
@@ -203,40 +186,39 @@ def _shown(value: Any) -> str:
 
 
 Label = str | tuple[str, ...] | float
+ReadLabel = Callable[[Row, str, TaskSettings], Label]
+"""A row, the label's column and the settings -> the label."""
 
 
-def text_examples(
-    table: Table, settings: TaskSettings, labeled: bool, read: Callable[[Row, str, TaskSettings], Label]
-) -> Iterator[TextExample | BadRow]:
+def text_examples(table: Table, read: ReadLabel) -> Iterator[TextExample | BadRow]:
     """An example for each row: a text or a pair, whose label `read` finds in its column.
 
     Raises `UserError` if a column is missing, or cannot be the label's.
     """
+    settings, labeled = table.file.settings, table.file.labeled
     columns = [table.column(column, "task.text") for column in settings.text_columns]
     labels = [table.column(column, "task.label") for column in settings.label_columns] if labeled else []
-    if labeled and not labels:
-        table.label(None)
+    if not labels:
+        table.label()
     if same := sorted({*columns} & {*labels}):
         raise UserError(
-            f"{table.path}: task.text and task.label both name the column {same[0]!r}: the model would "
+            f"{table.file.path}: task.text and task.label both name the column {same[0]!r}: the model would "
             "read its answer. Name two columns"
         )
 
     def example(row: Row) -> TextExample:
-        text_a, *text_b = (row.text(column) for column in columns)
+        texts = tuple(row.text(column) for column in columns)
         if len(labels) > 1:
             value = flagged_labels(row, labels)
         else:
             value = _label(row, labels[0], settings, read=read) if labels else None
             value = sys.intern(value) if type(value) is str else value  # one object for all rows
-        return TextExample(row.where, row.values, text_a, text_b=text_b[0] if text_b else None, label=value)
+        return TextExample(row.where, row.values, texts, label=value)
 
     return each(table.rows, example)
 
 
-def _label(
-    row: Row, column: str, settings: TaskSettings, read: Callable[[Row, str, TaskSettings], Label]
-) -> Label:
+def _label(row: Row, column: str, settings: TaskSettings, read: ReadLabel) -> Label:
     if isinstance(settings.label, int) and (value := row.value(column)) == column:
         raise UserError(
             f"{row.where}: the label is {value!r}, as in the first line: if that line is not a header, name "

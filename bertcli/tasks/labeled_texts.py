@@ -18,7 +18,7 @@ from bertcli.tasks.columns import (
 from bertcli.tasks.label_cells import is_flag, one_spelling, separator_of
 from bertcli.tasks.labels import mark_of_no_label
 from bertcli.tasks.rows import open_label_lines
-from bertcli.tasks.table import Row
+from bertcli.tasks.table import LabeledFile, Row
 
 _FEW_VALUES = 20
 """Largest number of different whole numbers that are classes; a label with more of them is a measure."""
@@ -198,6 +198,6 @@ def _trec(sample: Sample) -> Recognized:
 
 def _format_rows(sample: Sample) -> list[Row]:
     keys = {"type": "classification", "format": sample.format, "multi_label": True, **sample.keys}
-    settings = TaskSettings.model_validate(keys)
-    table = open_label_lines(sample.path, sample.format, settings, labeled=True, note=lambda line: None)
+    file = LabeledFile(sample.path, TaskSettings.model_validate(keys))
+    table = open_label_lines(file, sample.format)
     return [row for row in islice(table.rows, _MOST_LINES) if isinstance(row, Row)]

@@ -1,10 +1,12 @@
-"""Columns of lists, or that make a list -> the task that they show: tags of words, or choices."""
+"""CoNLL files, and columns that hold or make lists -> the task that they show: tags of words, or choices."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from bertcli.tasks.columns import Column, Recognized, Sample, names_of, numbered_groups, text_column
+from bertcli.tasks.conll import DOCUMENT, conll_fields, is_conllu, tag_columns
 from bertcli.tasks.tags import is_tag
 
 _MOST_TAGS = 100
@@ -14,11 +16,14 @@ _ORDER = ("bio", "numbers", "plain")
 
 
 def recognize_tags(sample: Sample) -> Recognized | None:
-    """The keys of `task`; None if no column has a tag for each word of another: lists, or texts with blanks.
+    """The keys of `task` for a CoNLL file, or a table with a column that has a tag for each word of another:
+    lists, or texts with blanks; None for other files.
 
     If several fit, columns named as entity tags come first, then tags of a scheme. Raises `UserError` if the
     tags are numbers.
     """
+    if sample.format == "conll":
+        return _conll(sample.lines)
     found = [
         (kind, words, tags)
         for tags in sample.columns
@@ -89,6 +94,51 @@ def _numbers(words: Column, tags: Column) -> str:
         f"token-classification, task.text: {words.name}, task.label: {tags.name} and task.label_names: "
         f"[O, B-PER, ...], the name of each number from 0 to {most}"
     )
+
+
+_UPOS = 3
+"""The index of the column of parts of speech in CoNLL-U."""
+_CHUNKS = frozenset(("", "NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"))
+"""The types of CoNLL-2000's chunks."""
+
+
+def _conll(lines: Sequence[str]) -> Recognized:
+    """The task of a CoNLL file. Of several columns of tags, the one that tags the most words is taken: the
+    outer entities, if entities are nested. Chunks do not count as entities."""
+    keys: dict[str, Any] = {"type": "token-classification"}
+    comments = {"type": "a word and its tag a line, in CoNLL's form"}
+    rows = _conll_rows(lines)
+    last = len(rows[0]) - 1
+    tags = {column: [fields[column] for fields in rows] for column in tag_columns(rows)}
+    if is_conllu(rows) and not tags:
+        keys |= {"label": _UPOS, "tag_scheme": "plain"}
+        comments["label"] = f"the parts of speech; or {_UPOS + 1}: those of the language"
+        return Recognized(keys, comments, "CoNLL-U")
+    if not tags:
+        keys["tag_scheme"] = "plain"
+        comments["tag_scheme"] = "the tags are names, each of one word, such as parts of speech"
+        return Recognized(keys, comments, "CoNLL")
+    tagged = {column: len(found) - found.count("O") for column, found in tags.items()}
+    entities = [column for column, found in tags.items() if not {tag[2:] for tag in found} <= _CHUNKS]
+    best = max(entities or tags, key=lambda column: (tagged[column], column))
+    if best != last:
+        keys["label"] = best
+    others = ", ".join(str(column) for column in tags if column != best)
+    summary = f"CoNLL, tags in column {best}, counted from 0"
+    if others:
+        summary += f"; there are others in {others}"
+        comments["label" if best != last else "type"] = (
+            f"tags {tagged[best]:,} words here; or label: {others}"
+        )
+    return Recognized(keys, comments, summary)
+
+
+def _conll_rows(lines: Sequence[str]) -> list[list[str]]:
+    """The fields of the first lines that hold words and have the usual number of fields."""
+    rows = [fields for line in lines[:-1] if (fields := conll_fields(line))]
+    rows = [fields for fields in rows if not fields[0].startswith(("#", DOCUMENT))]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    return [fields for fields in rows if len(fields) == width]
 
 
 _LIST_NAMES = ("choices", "endings", "options", "answers", "candidates")

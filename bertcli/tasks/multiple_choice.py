@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ from bertcli.tasks.shown import (
     Prediction,
     plain_passages,
 )
-from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask
+from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, encode_texts
 from bertcli.tasks.table import BadRow, Table, each, scalar_text
 from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.verdict import Verdict, share_verdict
@@ -39,47 +40,40 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 _LETTERS = "ABCDEFGHIJ"
 
 
-def choice_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[ChoiceExample | BadRow]:
+def choice_examples(table: Table) -> Iterator[ChoiceExample | BadRow]:
     """An example for each row. The choices, at least two, are a list in one column, or a column each.
 
     A label is the text of the right choice, its number (from 0, or from `first_choice`), its letter, or the
     name of its column. Raises `UserError` if a column is missing, or numbers count from another first one.
     """
-    columns = [table.column(column, "task.text") for column in settings.text_columns]
-    given = settings.choices
+    settings, given = table.file.settings, table.file.settings.choices
     assert given is not None
-    is_list = not isinstance(given, list)
-    choice_columns = [table.column(column, "task.choices") for column in ([given] if is_list else given)]
-    label = table.label(settings.label) if labeled else None
-    columns_of_choices = () if is_list else tuple(choice_columns)
-    numbering = _Numbering(settings.first_choice)
+    texts = [table.column(column, "task.text") for column in settings.text_columns]
+    columns = [table.column(column, "task.choices") for column in given] if isinstance(given, list) else []
+    listed = "" if isinstance(given, list) else table.column(given, "task.choices")
+    label, numbering = table.label(), _Numbering(settings.first_choice)
 
     def example(row: TableRow) -> ChoiceExample:
-        text_a, *text_b = (row.text(column) for column in columns)
-        if is_list:
-            choices = _listed(row, choice_columns[0], table)
-        else:
-            choices = tuple(row.text(column) for column in choice_columns)
+        read = tuple(row.text(column) for column in texts)
+        choices = tuple(row.text(column) for column in columns) or _listed(row, listed, table.file.path)
         for number, choice in enumerate(choices):
             if not choice.strip():
                 raise BadRow(f"{row.where}: choice {number} (counted from 0) is empty")
         if len(choices) < 2:
             raise BadRow(f"{row.where}: {len(choices)} choice; expected at least two")
-        right = None if label is None else numbering.right(row, label, choices, columns_of_choices)
-        return ChoiceExample(
-            row.where, row.values, text_a, text_b=text_b[0] if text_b else None, choices=choices, label=right
-        )
+        right = None if label is None else numbering.right(row, label, choices, columns)
+        return ChoiceExample(row.where, row.values, read, choices=choices, label=right)
 
     return each(table.rows, example)
 
 
-def _listed(row: TableRow, column: str, table: Table) -> tuple[str, ...]:
+def _listed(row: TableRow, column: str, path: Path) -> tuple[str, ...]:
     """The choices in a column that holds a list of them; in text files the list is JSON."""
     value = row.value(column)
     where = f"{row.where}, column {column!r}"
     if isinstance(value, str) and value.lstrip().startswith("["):
         listed = written_list(value)
-        value = parse_json(value, table.path, row.number) if listed is None else listed
+        value = parse_json(value, path, row.number) if listed is None else listed
     if not isinstance(value, list):
         raise BadRow(
             f'{where}: {value!r} is not a list of choices; expected a JSON list such as ["yes", "no"], or a '
@@ -95,7 +89,7 @@ class _Numbering:
         self._is_given, self._first = first is not None, first or 0
         self._seen_first = False
 
-    def right(self, row: TableRow, column: str, choices: tuple[str, ...], names: tuple[str, ...]) -> int:
+    def right(self, row: TableRow, column: str, choices: Sequence[str], names: Sequence[str]) -> int:
         """The number of the right choice, from 0.
 
         Args:
@@ -113,21 +107,21 @@ class _Numbering:
                 f"{row.where}: the label {text!r} is the text of choice {by_text}, and the number of another "
                 "one; if labels are numbers alone, set task.first_choice: 0 (or 1, if the first choice is 1)"
             )
-        letter = _LETTERS.find(text.upper()) if len(text) == 1 else -1
-        by_name = names.index(text) if text in names else letter if 0 <= letter < len(choices) else None
-        if by_text is None and by_name is None:
+        names = names if text in names else _LETTERS[: len(choices)]
+        name = text if text in names else text.upper()
+        by_name = names.index(name) if name in list(names) else None
+        right = {found for found in (by_text, by_name) if found is not None}
+        if not right:
             last = self._first + len(choices) - 1
             raise BadRow(
                 f"{row.where}: the label {text!r} is neither the number of a choice, {self._first} (the "
                 f"first) to {last}, nor its letter, nor the text of one"
             )
-        if by_text is not None and by_name is not None and by_text != by_name:
+        if len(right) > 1:
             raise BadRow(
                 f"{row.where}: the label {text!r} is the text of one choice, and the name of another"
             )
-        right = by_name if by_text is None else by_text
-        assert right is not None
-        return right
+        return right.pop()
 
     def _number(self, text: str, where: str, choices: int) -> int | None:
         """The choice with this number, counted from 0; None if there is none.
@@ -154,10 +148,6 @@ class Chosen(Prediction):
 
     choice: int
     probabilities: list[float]
-
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        return {"choice": self.choice, "probabilities": self.probabilities}
 
     def readable(self, example: ChoiceExample) -> str:
         """The choices with their probabilities, a line each, the likeliest first."""
@@ -190,11 +180,8 @@ class MultipleChoice(LabeledTask):
         """The texts, and the choices after them."""
         number = cls.num_texts(settings)
         text, choices = super().example(texts[:number], where, settings), tuple(texts[number:])
-        text_a, *text_b = text.texts
         columns = {**text.columns, "choices": list(choices)}
-        return ChoiceExample(
-            where, columns, text_a, text_b=text_b[0] if text_b else None, choices=choices, label=None
-        )
+        return ChoiceExample(where, columns, text.given, choices=choices, label=None)
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,19 +189,17 @@ class MultipleChoice(LabeledTask):
         return super().foreign_settings(config) | {"choices": "choices"}
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
-        """An item for each example, with a row for each choice: the pair of text_a and "text_b choice".
+        """An item for each example, with a row for each choice: the pair of a text and "other text, choice".
 
-        The longer segment of a pair that is too long is cut at its end; text_b is shortened first, then the
-        choice.
+        The longer segment of a pair that is too long is cut at its end; the other text is shortened first,
+        then the choice.
         """
-        texts = [
-            text for example in examples for text in (example.text_a, example.text_b or "", *example.choices)
-        ]
-        ids = iter(tokenizer.encode_batch(texts))
         items = []
-        for number, example in enumerate(examples):
-            a, b = next(ids), next(ids)
-            choices = [next(ids) for _ in example.choices]
+        for number, (example, ids) in enumerate(
+            zip(examples, encode_texts(examples, tokenizer), strict=True)
+        ):
+            (a, *others), choices = ids[: len(example.given)], ids[len(example.given) :]
+            b = others[0] if others else []
             rows = tuple(self._row(a, b, choice, frame=tokenizer.frame) for choice in choices)
             full = len(a) + len(b) + max(map(len, choices)) + tokenizer.frame.cost(pair=True)
             dropped = full - max(row.length for row in rows)
@@ -235,7 +220,7 @@ class MultipleChoice(LabeledTask):
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Cross-entropy over the choices of each example."""
         targets_E = torch.tensor([item.target for item in batch.items], device=logits.device)
-        return Term(F.cross_entropy(self.answers(logits, batch), targets_E, reduction="sum"), correct=None)
+        return Term(F.cross_entropy(self.answers(logits, batch), targets_E, reduction="sum"))
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         """The logits of each example's choices, [choices]."""
@@ -263,7 +248,7 @@ class MultipleChoice(LabeledTask):
         return share_verdict("accuracy", "accuracy", metrics["accuracy"], share=share, blind=blind, rows=n)
 
     def mistake(self, example: ChoiceExample, prediction: Chosen, examples: Sequence[Any]) -> Mistake:
-        passages = plain_passages(example.texts[: -len(example.choices)])
+        passages = plain_passages(example.given)
         for place, choice in enumerate(example.choices[:10]):
             kind = "right" if place == example.label else "given" if place == prediction.choice else ""
             piece = Piece(short(choice, LONGEST // 2), kind, percent(prediction.probabilities[place]))
@@ -285,11 +270,10 @@ class MultipleChoice(LabeledTask):
         """The row of a choice."""
         row, choice = item.rows[number], example.choices[number]
         first, second = text_places(row, tokenizer.frame)
-        kept = min(len(tokenizer.encode(choice)), len(second))  # text_b is shortened first, then the choice
+        kept = min(len(tokenizer.encode(choice)), len(second))  # the other text is shortened first
         middle = second.stop - kept
+        places = (first, range(second.start, middle))
         parts = [
-            Part(example.text_a, first, 0),
-            Part(example.text_b or "", range(second.start, middle), 1),
-            Part(choice, range(middle, second.stop), 1),
+            Part(*each, segment) for segment, each in enumerate(zip(example.given, places, strict=False))
         ]
-        return read_parts(row, parts, tokenizer)
+        return read_parts(row, [*parts, Part(choice, range(middle, second.stop), 1)], tokenizer)

@@ -1,8 +1,6 @@
 """Start and end logits of the windows of a text -> its best spans (Devlin et al. 2019, section 4.2)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,26 +9,16 @@ from torch import Tensor
 
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
-from bertcli.tasks.answers import (
-    NO_ANSWER,
-    NOWHERE,
-    Answered,
-    ContextWindow,
-    Span,
-    answer_passages,
-    answer_scores,
-    best_spans,
-    best_thresholds,
-    characters_of,
-    is_exact,
-    target_of,
-)
+from bertcli.tasks import answers as qa
+from bertcli.tasks.columns import Sample
 from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.squad import may_be_questions, question_examples, read_squad, recognize_questions
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
+from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, no_better, share_verdict
+from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.pieces import PlacedPieces
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -52,7 +40,6 @@ class QuestionAnswering(LabeledTask):
     takes_pairs = False
     head = "spans"
     recognize = staticmethod(recognize_questions)
-    may_be_in = staticmethod(may_be_questions)
     in_windows = True
     metric = "f1"
     pipeline_tag = type
@@ -64,6 +51,10 @@ class QuestionAnswering(LabeledTask):
     longest_row = 384  # as in BERT's release
     has_unanswered = False
     """Whether some question of the training data has no answer."""
+
+    @classmethod
+    def may_be_in(cls, sample: Sample) -> bool:
+        return may_be_questions(sample)
 
     @classmethod
     def check_settings(cls, settings: TaskSettings) -> None:
@@ -84,22 +75,18 @@ class QuestionAnswering(LabeledTask):
         """A question without answers; its place is its id."""
         question, context = texts
         columns = {"question": question, "context": context}
-        return QuestionExample(where, columns, where, question=question, context=context, answers=None)
+        return QuestionExample(where, columns, (question, context), id=where, answers=None)
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         """Usual columns, and an answer to every question."""
         return {"null_threshold": None}
 
-    def for_training(
-        self,
-        examples: Sequence[QuestionExample],
-        report: Callable[[str], None],
-        class_weights: ClassWeights = None,
-    ) -> QuestionAnswering:
-        task = QuestionAnswering(self.settings, self.labels)
-        task.has_unanswered = not all(example.answers for example in examples)
-        return task
+    def prepare(
+        self, examples: Sequence[QuestionExample], report: Report, weights: ClassWeights = None
+    ) -> None:
+        """Take whether the model should learn to give no answer."""
+        self.has_unanswered = not all(example.answers for example in examples)
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
         """The settings with the `null_threshold` that the dev data gave. Without dev data it is 0, which
@@ -114,26 +101,19 @@ class QuestionAnswering(LabeledTask):
 
         The target is the positions in the row of the first and the last token of the first right answer.
         """
-        contexts = list({example.context: None for example in examples})  # several questions can share one
+        contexts = list({example.texts[1]: None for example in examples})  # several questions can share one
         placed = dict(zip(contexts, tokenizer.encode_with_spans(contexts), strict=True))
-        questions = tokenizer.encode_batch([example.question for example in examples])
-        return [
-            item
-            for number, (example, question) in enumerate(zip(examples, questions, strict=True))
-            for item in self._windows(
-                number, example, question, context=placed[example.context], tokenizer=tokenizer
-            )
-        ]
+        questions = tokenizer.encode_batch([example.texts[0] for example in examples])
+        items, frame = list[Item](), tokenizer.frame
+        for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
+            context = placed[example.texts[1]]
+            items += self._windows(number, example, question, context=context, frame=frame)
+        return items
 
     def _windows(
-        self,
-        number: int,
-        example: QuestionExample,
-        question: list[int],
-        context: PlacedPieces,
-        tokenizer: Tokenizer,
+        self, number: int, example: QuestionExample, question: list[int], context: PlacedPieces, frame: Frame
     ) -> list[Item]:
-        frame, max_length = tokenizer.frame, self.settings.max_length
+        max_length = self.settings.max_length
         cost = frame.cost(pair=True)
         kept = question[: min(MAX_QUESTION, (max_length - cost) // 2)]
         dropped = len(question) - len(kept)
@@ -143,8 +123,8 @@ class QuestionAnswering(LabeledTask):
         items = []
         for window in cut_windows([1] * len(context.ids), room, overlap):
             row = frame.row(kept, context.ids[window.start : window.stop])
-            passage = ContextWindow(window, frame.b_starts(len(kept)), context.spans)
-            target = None if example.answers is None else target_of(passage, example.answers)
+            passage = qa.ContextWindow(window, frame.b_starts(len(kept)), context.spans)
+            target = None if example.answers is None else qa.target_of(passage, example.answers)
             items.append(Item(number, (row,), target, layout=passage, dropped=dropped, full_length=full))
         return items
 
@@ -159,42 +139,42 @@ class QuestionAnswering(LabeledTask):
         """Mean of the cross-entropies of start and end, summed over the rows."""
         targets_B2 = torch.tensor([item.target for item in batch.items], device=logits.device)
         loss = F.cross_entropy(self.answers(logits, batch).mT, targets_B2, reduction="sum")
-        return Term(loss / 2, correct=None)
+        return Term(loss / 2)
 
-    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
-        return [logits_T2[: item.length] for logits_T2, item in zip(logits, batch.items, strict=True)]
-
-    def predict(self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Answered:
-        passages: list[ContextWindow] = [item.layout for item in items]
+    def predict(
+        self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]
+    ) -> qa.Answered:
+        passages: list[qa.ContextWindow] = [item.layout for item in items]
         spans = self.best(passages, logits)
         if not spans:
-            return Answered("", None, None, score=1.0, best="", null_difference=0.0)
+            return qa.Answered("", None, None, score=1.0, best="", null_difference=0.0)
         null = min(float(logits_T2[0].sum()) for logits_T2 in logits)
         difference = null - spans[0].score
-        start, end = characters_of(example.context, passages[0].spans, spans[0].first, last=spans[0].last)
-        best = example.context[start:end]
+        context = example.texts[1]
+        start, end = qa.characters_of(context, passages[0].spans, spans[0].first, last=spans[0].last)
+        best = context[start:end]
         threshold = self.settings.null_threshold
         if threshold == "auto":  # not found yet
             threshold = None
         scores = [span.score for span in spans] + ([] if threshold is None else [null])
         probabilities = torch.tensor(scores).softmax(0).tolist()
         if threshold is not None and difference > threshold:
-            return Answered("", None, None, score=probabilities[-1], best=best, null_difference=difference)
-        return Answered(best, start, end, score=probabilities[0], best=best, null_difference=difference)
+            return qa.Answered("", None, None, score=probabilities[-1], best=best, null_difference=difference)
+        return qa.Answered(best, start, end, score=probabilities[0], best=best, null_difference=difference)
 
-    def best(self, passages: Sequence[ContextWindow], logits: Sequence[Tensor]) -> list[Span]:
+    def best(self, passages: Sequence[qa.ContextWindow], logits: Sequence[Tensor]) -> list[qa.Span]:
         """The best spans of a context, the best first, in the context's tokens; none in an empty one."""
         inside = [
             logits_T2[passage.first : passage.first + len(passage.window)]
             for passage, logits_T2 in zip(passages, logits, strict=True)
         ]
-        return best_spans([passage.window for passage in passages], inside)
+        return qa.best_spans([passage.window for passage in passages], inside)
 
-    def is_right(self, example: QuestionExample, prediction: Answered) -> bool:
-        return is_exact(prediction.answer, self.right_answer(example))
+    def is_right(self, example: QuestionExample, prediction: qa.Answered) -> bool:
+        return qa.is_exact(prediction.answer, self.right_answer(example))
 
     def score(
-        self, examples: Sequence[QuestionExample], predictions: Sequence[Answered]
+        self, examples: Sequence[QuestionExample], predictions: Sequence[qa.Answered]
     ) -> Mapping[str, float]:
         """The scores of SQuAD's scorers, in percent; if a question has no answer, with the best
         `null_threshold`.
@@ -203,12 +183,12 @@ class QuestionAnswering(LabeledTask):
         """
         gold = [self.right_answer(example) for example in examples]
         if all(gold):
-            return answer_scores(gold, [prediction.answer for prediction in predictions])
+            return qa.answer_scores(gold, [prediction.answer for prediction in predictions])
         differences = [prediction.null_difference for prediction in predictions]
         best = [prediction.best for prediction in predictions]
-        found = best_thresholds(gold, best, differences)
+        found = qa.best_thresholds(gold, best, differences)
         if self.settings.null_threshold != "auto":
-            return answer_scores(gold, [prediction.answer for prediction in predictions]) | found
+            return qa.answer_scores(gold, [prediction.answer for prediction in predictions]) | found
         threshold = found["best_f1_threshold"]
         above = [difference for difference in differences if difference > threshold]
         if above:  # between two questions, so that another precision or batch changes no answer
@@ -217,7 +197,7 @@ class QuestionAnswering(LabeledTask):
             "" if difference > threshold else answer
             for answer, difference in zip(best, differences, strict=True)
         ]
-        return answer_scores(gold, answers) | found | {"null_threshold": threshold}
+        return qa.answer_scores(gold, answers) | found | {"null_threshold": threshold}
 
     def verdict(self, examples: Sequence[QuestionExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside "no answer". SQuAD's scores are percentages."""
@@ -236,15 +216,11 @@ class QuestionAnswering(LabeledTask):
     def right_answer(self, example: QuestionExample) -> list[str]:
         return [answer.text for answer in example.answers or ()]
 
-    def mistake(self, example: QuestionExample, prediction: Answered, examples: Sequence[Any]) -> Mistake:
-        none = "(no answer)"
-        right, given = (
-            " / ".join(dict.fromkeys(self.right_answer(example))) or none,
-            prediction.answer or none,
-        )
-        return Mistake(
-            answer_passages(example, prediction), prediction.score, right=right or none, given=given
-        )
+    def mistake(self, example: QuestionExample, prediction: qa.Answered, examples: Sequence[Any]) -> Mistake:
+        right, given = " / ".join(dict.fromkeys(self.right_answer(example))), prediction.answer
+        right, given = (answer or "(no answer)" for answer in (right, given))
+        passages = qa.answer_passages(example, prediction)
+        return Mistake(passages, prediction.score, right=right, given=given)
 
     def output(
         self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
@@ -252,25 +228,22 @@ class QuestionAnswering(LabeledTask):
         """The first and the last token of the answer, in the window that has most context for it."""
         answered, passages = self.predict(example, items, logits), [item.layout for item in items]
         if answered.start is None:
-            sums = [float(logits_T2[list(NOWHERE), [0, 1]].sum()) for logits_T2 in logits]
-            item, (first, last) = sums.index(min(sums)), NOWHERE
+            sums = [float(logits_T2[list(qa.NOWHERE), [0, 1]].sum()) for logits_T2 in logits]
+            item, (first, last) = sums.index(min(sums)), qa.NOWHERE
         else:
             best = self.best(passages, logits)[0]
             item = int(most_context([passage.window for passage in passages])[best.first])
             shift = passages[item].first - passages[item].window.start
             first, last = best.first + shift, best.last + shift
         return Output(
-            answered.answer or NO_ANSWER,
+            answered.answer or qa.NO_ANSWER,
             lambda logits_BT2: logits_BT2[:, first, 0] + logits_BT2[:, last, 1],
             item=item,
         )
 
     def read(self, example: QuestionExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
         """The question and a window of the context."""
-        row = item.rows[number]
+        row, (question, context) = item.rows[number], example.texts
         first, second = text_places(row, tokenizer.frame)
-        parts = [
-            Part(example.question, first, 0),
-            Part(example.context, second, 1, skipped=item.layout.window.start),
-        ]
-        return read_parts(row, parts, tokenizer)
+        window = Part(context, second, 1, skipped=item.layout.window.start)
+        return read_parts(row, [Part(question, first, 0), window], tokenizer)

@@ -1,7 +1,5 @@
 """A text or a pair -> a row, and a number from it (STS-B in Devlin et al. 2019, section 4.1)."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -15,46 +13,39 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertcli.config.task import ClassWeights, TaskSettings
-from bertcli.model.task_models import AS_THEY_ARE, Standardization
+from bertcli.model.task_models import Standardization
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
+from bertcli.tasks.columns import Sample
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_number, text_examples
 from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_numbers
 from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
-from bertcli.tasks.stored import output_names, score_keys
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
-from bertcli.tasks.table import BadRow, Row
-from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
+from bertcli.tasks.table import BadRow, Report, Row
+from bertcli.tasks.verdict import SURE, Verdict, in_noise, no_score
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
 """Largest number that can be learned; least standard deviation that fp32 can hold, as a share of the mean."""
 
 
-_AT_ONCE = 4096
-"""Texts that are tokenized together: what the library returns takes far more memory than the ids."""
-
-
-def encode_texts(
+def encode_rows(
     examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int, target: Callable[[Any], Any]
 ) -> list[Item]:
     """An item for each `TextExample`; `target` turns a label into the loss's target, if there is a label."""
     frame = tokenizer.frame
     items: list[Item] = []
-    for start in range(0, len(examples), _AT_ONCE):
-        some = examples[start : start + _AT_ONCE]
-        ids_a = tokenizer.encode_batch([text.text_a for text in some])
-        ids_b = iter(tokenizer.encode_batch([text.text_b for text in some if text.text_b is not None]))
-        for place, (text, a) in enumerate(zip(some, ids_a, strict=True), start=start):
-            b = None if text.text_b is None else next(ids_b)
-            row = frame.fit(a, b, max_length)
-            row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
-            full = len(a) + len(b or ()) + frame.cost(b is not None)
-            answer = None if text.label is None else target(text.label)
-            items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
+    for place, (a, *others) in enumerate(encode_texts(examples, tokenizer)):
+        row = frame.fit(a, others[0] if others else None, max_length)
+        row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
+        full = len(a) + sum(map(len, others)) + frame.cost(bool(others))
+        label = examples[place].label
+        answer = None if label is None else target(label)
+        items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
     return items
 
 
@@ -62,9 +53,9 @@ def pair_ranking(
     examples: Sequence[TextExample], labels: Sequence[float], scores: Sequence[float]
 ) -> dict[str, float]:
     """`tasks.scores.reranking_scores` of pairs, by their first texts; empty for single texts."""
-    if any(example.text_b is None for example in examples):
+    if any(len(example.texts) == 1 for example in examples):
         return {}
-    return reranking_scores([example.text_a for example in examples], labels, scores)
+    return reranking_scores([example.texts[0] for example in examples], labels, scores)
 
 
 @dataclass(frozen=True)
@@ -72,10 +63,6 @@ class Value(Prediction):
     """A predicted number."""
 
     value: float
-
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        return {"value": self.value}
 
     def readable(self, example: TextExample) -> str:
         """The number, and the text."""
@@ -103,7 +90,6 @@ class Regression(LabeledTask):
     table_examples = staticmethod(partial(text_examples, read=_read))
     head = "sequences"
     recognize = staticmethod(recognize_numbers)
-    may_be_in = staticmethod(may_be_labeled_texts)
     metric = "pearson_spearman"
     pipeline_tag = "text-classification"
     mistake_words = MistakeWords(
@@ -114,15 +100,13 @@ class Regression(LabeledTask):
         output="value",
     )
 
-    def __init__(
-        self,
-        settings: TaskSettings,
-        labels: tuple[str, ...] = (),
-        standardization: Standardization = AS_THEY_ARE,
-    ):
+    def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         super().__init__(settings, labels)
         self.answer_kind = "sigmoid" if settings.sigmoid else "value"
-        self.standardization = standardization
+
+    @classmethod
+    def may_be_in(cls, sample: Sample) -> bool:
+        return may_be_labeled_texts(sample)
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,22 +124,13 @@ class Regression(LabeledTask):
         keys = super().config_keys(settings, ["LABEL_0"])  # transformers takes the number of outputs from it
         return keys | {"problem_type": problem} | score_keys(settings, activation)
 
-    def for_training(
-        self,
-        examples: Sequence[TextExample],
-        report: Callable[[str], None],
-        class_weights: ClassWeights = None,
-    ) -> Regression:
-        """The task with mean and standard deviation of the examples' numbers; `self` with `sigmoid`."""
-        if self.settings.sigmoid:
-            return self
-        return Regression(self.settings, self.labels, _standardization(examples, report))
+    def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:
+        """Take mean and standard deviation of the examples' numbers, but not with `sigmoid`."""
+        if not self.settings.sigmoid:
+            self.standardization = _standardization(examples, report)
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_texts(examples, tokenizer, self.settings.max_length, target=float)
-
-    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        return logits.float()
+        return encode_rows(examples, tokenizer, self.settings.max_length, target=float)
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """The loss; its unit is the square of the numbers' own."""
@@ -164,7 +139,7 @@ class Regression(LabeledTask):
         targets_B = torch.tensor(targets, device=logits.device)
         loss = F.binary_cross_entropy_with_logits if self.settings.sigmoid else F.mse_loss
         total = loss(self.answers(logits, batch)[:, 0], targets_B, reduction="sum")
-        return Term(total, correct=None, unit=scale**2)
+        return Term(total, unit=scale**2)
 
     def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:
         if self.settings.sigmoid:
@@ -190,20 +165,13 @@ class Regression(LabeledTask):
             return no_score(baseline, f"every row has the value {values[0]:g}")
         said = f"mean squared error {error:.4g}, pearson {metrics['pearson']:.4g}"
         blind = f"always answering the mean value ({variance:.4g}, 0)"
-        needed = SURE / math.sqrt(n)
-        if needed >= 1:
-            return too_few(baseline, said, blind, rows=n)
-        follows = metrics["pearson"] > needed
-        if follows and error < variance:
-            return Verdict(True, baseline, f"{said}: {1 - error / variance:.1%} less error than {blind}")
-        if follows:
-            return Verdict(
-                True,
-                baseline,
-                f"{said}: the order is learned, but not the scale: the error is not below that of {blind}",
-                advice="raise training.epochs",
-            )
-        return no_better(baseline, said, blind, noise_of=n if metrics["pearson"] > 0 else None)
+        text, advice = f"{1 - error / variance:.1%} less error than {blind}", ""
+        if error >= variance:
+            text = f"the order is learned, but not the scale: the error is not below that of {blind}"
+            advice = "raise training.epochs"
+        return in_noise(
+            baseline, said, blind, score=metrics["pearson"], chance=0, noise=SURE / math.sqrt(n), rows=n
+        ) or Verdict(True, baseline, f"{said}: {text}", advice)
 
     def mistake(self, example: TextExample, prediction: Value, examples: Sequence[Any]) -> Mistake:
         off, passages = prediction.value - _number(example), plain_passages(example.texts)
@@ -222,7 +190,7 @@ class Regression(LabeledTask):
         return Output(f"{value:.4f}", lambda logits_B1: logits_B1[:, 0])
 
 
-def _standardization(examples: Sequence[TextExample], report: Callable[[str], None]) -> Standardization:
+def _standardization(examples: Sequence[TextExample], report: Report) -> Standardization:
     """Mean and standard deviation, exactly rounded, so that they are equal on every machine.
 
     Equal numbers have the scale 1. Raises `UserError` for numbers that fp32 cannot hold.

@@ -3,18 +3,17 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from bertcli.config.section import Decoding
-from bertcli.config.task import TaskSettings
 from bertcli.corpus.json_texts import read_json_texts
 from bertcli.corpus.streams import import_extra, numbered_lines, read_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.table import BadRow, Row, Table, check_names, without_blank_lines
+from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, without_blank_lines
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""
@@ -44,18 +43,18 @@ def _constant(name: str) -> None:
 _EXPECTED = "expected JSON objects, one a line or in a list"
 
 
-def open_jsonl(path: Path, decoding: Decoding, report: Callable[[str], None]) -> Table:
+def open_jsonl(file: LabeledFile) -> Table:
     """The rows; the keys of the first are the columns. Blank lines are no rows, and are reported.
 
     Raises `UserError` if the file is empty, or what comes first in it is no object.
     """
-    rows = without_blank_lines(_rows(path, decoding), path, report)
+    rows = without_blank_lines(_rows(file.path, file.settings.decoding), file)
     first = next(rows, None)
     if first is None:
-        raise UserError(f"{path}: is empty; {_EXPECTED}")
+        raise UserError(f"{file.path}: is empty; {_EXPECTED}")
     if isinstance(first, BadRow):
         raise UserError(f"{first}; {_EXPECTED}")
-    return Table(path, tuple(first.values), chain([first], rows))
+    return Table(file, tuple(first.values), chain([first], rows))
 
 
 def _rows(path: Path, decoding: Decoding) -> Iterator[Row | BadRow | None]:
@@ -79,12 +78,13 @@ BATCH = 1024
 """Number of rows that are decoded at once."""
 
 
-def open_parquet(path: Path) -> Table:
+def open_parquet(file: LabeledFile) -> Table:
     """The rows, with all columns. Raises `UserError` if pyarrow or the file is missing or damaged."""
+    path = file.path
     parquet = import_extra("pyarrow.parquet", "parquet", f"{path} is a Parquet file")
     with _readable(path):
         names = check_names(path, parquet.read_schema(path).names)
-    return Table(path, names, _parquet_rows(path, parquet, names))
+    return Table(file, names, _parquet_rows(path, parquet, names))
 
 
 def _parquet_rows(path: Path, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
@@ -117,9 +117,8 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: a text is not UTF-8 ({error}); make the file again from its source"
-        ) from None
+        problem = f"a text is not UTF-8 ({error}); make the file again from its source"
+        raise UserError(f"{path}: {problem}") from None
     except (arrow.ArrowException, OSError) as error:
         reason = str(error).strip().split("\n")[0]
         raise UserError(f"{path}: not a readable Parquet file: {reason}") from None
@@ -136,9 +135,7 @@ _SAMPLE = 100
 """Number of lines that show whether a TREC file to predict has labels."""
 
 
-def open_label_lines(
-    path: Path, format: str, settings: TaskSettings, labeled: bool, note: Callable[[str], None]
-) -> Table:
+def open_label_lines(file: LabeledFile, format: str) -> Table:
     """The rows of a file with a text a line. Blank lines are no rows in a labeled file.
 
     fasttext (Joulin et al. 2016): words that begin with `__label__` are labels, wherever they stand, and the
@@ -148,15 +145,15 @@ def open_label_lines(
     A file to predict need not have labels. The first lines of a TREC file decide whether it has them; `note`
     is told if it has.
     """
-    numbered = ((number, line.strip()) for number, line in numbered_lines(path, settings.decoding))
-    if labeled:
-        numbered = ((number, line) for number, line in numbered if line)
+    lines = ((number, line.strip()) for number, line in numbered_lines(file.path, file.settings.decoding))
+    if file.labeled:
+        lines = ((number, line) for number, line in lines if line)
     if format == "fasttext":
-        return Table(path, ("label", "text"), _fasttext_rows(path, numbered, settings, labeled=labeled))
-    has_labels = labeled or _all_begin_as_trec(path, settings.decoding)
-    if has_labels and not labeled:
-        note(f"{path}: the lines begin with labels, as in TREC; they are not read as text")
-    return Table(path, ("label", "fine", "text"), _trec_rows(path, numbered, labeled, has_labels=has_labels))
+        return Table(file, ("label", "text"), _fasttext_rows(file, lines))
+    has_labels = file.labeled or _all_begin_as_trec(file)
+    if has_labels and not file.labeled:
+        file.note(f"{file.path}: the lines begin with labels, as in TREC; they are not read as text")
+    return Table(file, ("label", "fine", "text"), _trec_rows(file, lines, has_labels))
 
 
 def without_labels(line: str) -> str:
@@ -177,16 +174,15 @@ def likely_format(line: str) -> str | None:
     return next((name for name, usual in _USUAL.items() if usual.match(line)), None)
 
 
-def _fasttext_rows(
-    path: Path, lines: Iterator[tuple[int, str]], settings: TaskSettings, labeled: bool
-) -> Iterator[Row | BadRow]:
+def _fasttext_rows(file: LabeledFile, lines: Iterator[tuple[int, str]]) -> Iterator[Row | BadRow]:
+    several = file.settings.multi_label
     for number, line in lines:
-        where, labels = f"{path}, line {number}", _FASTTEXT.findall(line)
-        if labeled and (problem := _wrong_labels(labels, settings.multi_label)):
+        where, labels = f"{file.path}, line {number}", _FASTTEXT.findall(line)
+        if file.labeled and (problem := _wrong_labels(labels, several)):
             yield BadRow(f"{where}: {problem}")
             continue
-        value: Any = labels[0] if len(labels) == 1 and not settings.multi_label else labels
-        own = {"label": value} if labels or labeled else {}
+        value: Any = labels[0] if len(labels) == 1 and not several else labels
+        own = {"label": value} if labels or file.labeled else {}
         yield Row(where, number, own | {"text": without_labels(line)})
 
 
@@ -200,19 +196,19 @@ def _wrong_labels(labels: list[str], multi_label: bool) -> str:
 
 
 def _trec_rows(
-    path: Path, lines: Iterator[tuple[int, str]], labeled: bool, has_labels: bool
+    file: LabeledFile, lines: Iterator[tuple[int, str]], has_labels: bool
 ) -> Iterator[Row | BadRow]:
     for number, line in lines:
-        where, found = f"{path}, line {number}", _TREC.match(line) if has_labels else None
+        where, found = f"{file.path}, line {number}", _TREC.match(line) if has_labels else None
         if found is not None:
             fine = f"{found[1]}:{found[2]}"
             yield Row(where, number, {"label": found[1], "fine": fine, "text": line[found.end() :]})
-        elif labeled:
+        elif file.labeled:
             yield BadRow(f"{where}: no label; expected COARSE:fine before the text, as in DESC:manner")
         else:
             yield Row(where, number, {"text": line})
 
 
-def _all_begin_as_trec(path: Path, decoding: Decoding) -> bool:
-    lines = (line.strip() for line in read_lines(path, decoding))
+def _all_begin_as_trec(file: LabeledFile) -> bool:
+    lines = (line.strip() for line in read_lines(file.path, file.settings.decoding))
     return all(_TREC.match(line) for line in islice(filter(None, lines), _SAMPLE))

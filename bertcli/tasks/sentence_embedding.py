@@ -11,24 +11,16 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import batch_of
 from bertcli.config.task import TaskSettings
-from bertcli.objectives.base import JointTask, Task, Term
-from bertcli.tasks.compared_vectors import (
-    Key,
-    Ranked,
-    Scored,
-    compare_pairs,
-    cosent_loss,
-    rank_positives,
-    ranking_loss,
-)
+from bertcli.objectives.base import JointTask, Term
+from bertcli.tasks import compared_vectors as compared
 from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.label_cells import read_number
 from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Prediction
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
-from bertcli.tasks.verdict import SURE, Verdict, no_better, no_score, too_few
+from bertcli.tasks.verdict import SURE, Verdict, in_noise, no_score
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -38,12 +30,11 @@ output of a layer stays in the cache: a step of 64 pairs of SQuAD takes two thir
 at once take (LOG.md)."""
 
 
-def similar_examples(
-    table: Table, settings: TaskSettings, labeled: bool
-) -> Iterator[SimilarExample | BadRow]:
+def similar_examples(table: Table) -> Iterator[SimilarExample | BadRow]:
     """An example for each row. Raises `UserError` if a column is missing."""
+    settings = table.file.settings
     columns = [table.column(column, "task.text") for column in settings.text_columns]
-    score = table.label(settings.label) if labeled and settings.label is not None else None
+    score = None if settings.label is None else table.label()
 
     def example(row: TableRow) -> SimilarExample:
         texts = tuple(row.text(column) for column in columns)
@@ -58,7 +49,7 @@ class Vectors(Prediction):
     """The vectors of an example's texts, fp32 [texts, D], and a key of each."""
 
     vectors_CD: Tensor
-    keys: tuple[Key, ...]
+    keys: tuple[compared.Key, ...]
     score: float | None
 
     def as_json(self) -> dict[str, Any]:
@@ -66,7 +57,7 @@ class Vectors(Prediction):
         return {"vectors": self.vectors_CD.tolist()}
 
 
-class SentenceEmbedding(LabeledTask):
+class SentenceEmbedding(LabeledTask, JointTask):
     """A task with three kinds of rows:
 
     - anchor, positive and any number of negatives: `compared_vectors.ranking_loss`;
@@ -80,9 +71,7 @@ class SentenceEmbedding(LabeledTask):
     any_texts = True
     head = None
     pipeline_tag = "sentence-similarity"
-
     answer_kind = "value"
-    is_joint = True
     table_examples = staticmethod(similar_examples)
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
@@ -118,22 +107,33 @@ class SentenceEmbedding(LabeledTask):
             where, super().example(texts, where, settings).columns, tuple(texts), score=None
         )
 
-    def supervised(self) -> Task:
-        """One loss for all rows of a step."""
-        return JointlySupervised(self)
-
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each text; plain text has two equal rows."""
-        encoded = iter(tokenizer.encode_batch([text for example in examples for text in example.texts]))
         frame, items = tokenizer.frame, []
-        for number, example in enumerate(examples):
-            texts = [next(encoded) for _ in example.texts]
+        for number, texts in enumerate(encode_texts(examples, tokenizer)):
             rows = tuple(frame.fit(ids, None, self.settings.max_length) for ids in texts)
             lengths = [len(ids) + frame.cost(pair=False) for ids in texts]
             dropped = sum(lengths) - sum(row.length for row in rows)
             rows = rows * 2 if len(rows) == 1 else rows
-            items.append(Item(number, rows, example.score, dropped=dropped, full_length=max(lengths)))
+            score = examples[number].score
+            items.append(Item(number, rows, score, dropped=dropped, full_length=max(lengths)))
         return items
+
+    def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
+        """The vectors of all texts, [rows, D]; on a CPU those of similar length are computed together."""
+        if batch.device.type != "cpu":
+            return super().outputs(model, batch)
+        rows = [row for item in batch.items for row in item.rows]
+        order = sorted(range(len(rows)), key=lambda number: -rows[number].length)
+        parts = []
+        for part in _parts([rows[number] for number in order]):
+            inputs = batch_of(part, batch.pad_id, batch.device)
+            parts.append(model(inputs.ids_BT, inputs.segments_BT, inputs.mask_BT))
+        return torch.cat(parts)[torch.tensor(order).argsort()]
+
+    def joint_term(self, outputs: Tensor, batches: Sequence[LabeledBatch]) -> Term:
+        items = tuple(item for batch in batches for item in batch.items)
+        return self.term(outputs, LabeledBatch(items, batches[0].pad_id))
 
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
         """The vectors, [items, texts, D]."""
@@ -143,10 +143,12 @@ class SentenceEmbedding(LabeledTask):
         vectors_BCD = self.answers(logits, batch)
         if self.has_scores:
             scores_B = torch.tensor([item.target for item in batch.items], device=logits.device)
-            loss = cosent_loss(vectors_BCD, scores_B, self.settings.scale)
+            loss = compared.cosent_loss(vectors_BCD, scores_B, self.settings.scale)
         else:
-            loss = ranking_loss(vectors_BCD, [_keys(item) for item in batch.items], self.settings.scale)
-        return Term(loss * len(batch.items), correct=None)
+            loss = compared.ranking_loss(
+                vectors_BCD, [_keys(item) for item in batch.items], self.settings.scale
+            )
+        return Term(loss * len(batch.items))
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         """The vectors of each item, [texts, D]."""
@@ -160,25 +162,27 @@ class SentenceEmbedding(LabeledTask):
         vectors_BCD = torch.stack([each.vectors_CD for each in predictions])
         if self.has_scores:
             scores_B = torch.tensor([each.score for each in predictions])
-            loss = cosent_loss(vectors_BCD, scores_B, self.settings.scale)
-            return float(loss), list(compare_pairs(vectors_BCD, scores_B))
+            loss = compared.cosent_loss(vectors_BCD, scores_B, self.settings.scale)
+            return float(loss), list(compared.compare_pairs(vectors_BCD, scores_B))
         keys = [each.keys for each in predictions]
-        loss, ranked = rank_positives(vectors_BCD, keys, self.settings.scale)
+        loss, ranked = compared.rank_positives(vectors_BCD, keys, self.settings.scale)
         return loss, list(ranked)
 
-    def is_right(self, example: SimilarExample, prediction: Ranked | Scored) -> bool:
+    def is_right(self, example: SimilarExample, prediction: compared.Ranked | compared.Scored) -> bool:
         """True if the positive has rank 1; with scores, if the places by cosine and by score are close."""
         return prediction.is_right
 
     def score(
-        self, examples: Sequence[SimilarExample], predictions: Sequence[Ranked | Scored]
+        self,
+        examples: Sequence[SimilarExample],
+        predictions: Sequence[compared.Ranked | compared.Scored],
     ) -> Mapping[str, Any]:
         """The scores of the predictions that `join` gives."""
         if self.has_scores:
             cosines = [each.similarity for each in predictions]
             found = correlation_scores([each.score or 0.0 for each in examples], cosines)
             return {name: found[name] for name in ("spearman", "pearson")}
-        ranked = cast(Sequence[Ranked], predictions)
+        ranked = cast(Sequence[compared.Ranked], predictions)
         return {
             **ranking_scores([each.rank for each in ranked]),
             "candidates": max(each.candidates for each in ranked),
@@ -195,12 +199,10 @@ class SentenceEmbedding(LabeledTask):
             return no_score(baseline, "there is one text to find alone")
         chance, reciprocal = baseline["mrr"], 1 / np.arange(1, candidates + 1)
         said, blind = f"mrr {mrr:.4g}", f"{candidates:,} texts in random order ({chance:.4g})"
-        needed = chance + SURE * float(reciprocal.std()) / math.sqrt(n)
-        if needed >= 1:
-            return too_few(baseline, said, blind, rows=n)
-        if mrr > needed:
-            return Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
-        return no_better(baseline, said, blind, noise_of=n if mrr > chance else None)
+        noise = SURE * float(reciprocal.std()) / math.sqrt(n)
+        return in_noise(baseline, said, blind, score=mrr, chance=chance, noise=noise, rows=n) or Verdict(
+            True, baseline, f"{said} is {mrr - chance:.4g} above {blind}"
+        )
 
     def right_answer(self, example: SimilarExample) -> str | float:
         """The positive, or the score of a pair."""
@@ -217,12 +219,10 @@ def _scores_verdict(scores: Sequence[float | None], spearman: float) -> Verdict:
     n, baseline = len(scores), {"spearman": 0.0, "pearson": 0.0}
     if len(set(scores)) == 1:
         return no_score(baseline, f"every pair has the score {scores[0]:g}")
-    said, blind, needed = f"spearman {spearman:.4g}", "pairs in random order", SURE / math.sqrt(n)
-    if needed >= 1:
-        return too_few(baseline, said, f"{blind} (0)", rows=n)
-    if spearman > needed:
-        return Verdict(True, baseline, f"{said}, where {blind} give 0")
-    return no_better(baseline, said, f"{blind} (0)", noise_of=n if spearman > 0 else None)
+    said, blind, noise = f"spearman {spearman:.4g}", "pairs in random order", SURE / math.sqrt(n)
+    return in_noise(baseline, said, f"{blind} (0)", score=spearman, chance=0, noise=noise, rows=n) or Verdict(
+        True, baseline, f"{said}, where {blind} give 0"
+    )
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -234,32 +234,6 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
         start = stop
 
 
-def _keys(item: Item) -> tuple[Key, ...]:
+def _keys(item: Item) -> tuple[compared.Key, ...]:
     """The key of each text; texts are equal if the model reads the same tokens."""
     return tuple(tuple(row.ids) for row in item.rows)
-
-
-@dataclass(frozen=True)
-class JointlySupervised(JointTask):
-    """`SentenceEmbedding` for the training loop."""
-
-    task: SentenceEmbedding
-
-    def counts(self, batch: LabeledBatch) -> dict[str, float]:
-        return {"": self.task.count(batch)}
-
-    def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
-        """The vectors of all texts, [rows, D]; on a CPU those of similar length are computed together."""
-        if batch.device.type != "cpu":
-            return forward(model, batch)
-        rows = [row for item in batch.items for row in item.rows]
-        order = sorted(range(len(rows)), key=lambda number: -rows[number].length)
-        parts = []
-        for part in _parts([rows[number] for number in order]):
-            inputs = batch_of(part, batch.pad_id, batch.device)
-            parts.append(model(inputs.ids_BT, inputs.segments_BT, inputs.mask_BT))
-        return torch.cat(parts)[torch.tensor(order).argsort()]
-
-    def term(self, outputs: Tensor, batches: Sequence[LabeledBatch]) -> Term:
-        items = tuple(item for batch in batches for item in batch.items)
-        return self.task.term(outputs, LabeledBatch(items, batches[0].pad_id))

@@ -98,12 +98,12 @@ class MistakeWords:
     marks: Mapping[Kind, str] = field(default_factory=dict)
 
 
-class Prediction(ABC):
+class Prediction:
     """A task's answer for one example."""
 
-    @abstractmethod
     def as_json(self) -> dict[str, Any]:
-        """What `bertcli predict` prints for it, beside the text."""
+        """What `bertcli predict --json` prints for it, beside the text: its fields."""
+        return dict(vars(self))
 
     def readable(self, example: Any) -> str:
         """The answer to read, with the texts of its example."""
@@ -155,6 +155,10 @@ class ShownTask(ABC):
     def right_answer(self, example: Any) -> Any:
         """The right answer of a labeled example, as JSON."""
         return example.label
+
+    def parts(self, prediction: Any) -> Sequence[Any]:
+        """The answer in parts: numbers, or what is right or wrong by itself, as each word's tag is."""
+        return [next(iter(prediction.as_json().values()))]
 
     def mistake(self, example: Any, prediction: Any, examples: Sequence[Any]) -> Mistake:
         """A wrong answer. `examples`: all that were answered together."""

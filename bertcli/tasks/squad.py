@@ -1,39 +1,36 @@
 """SQuAD JSON, version 1.1 or 2.0 (Rajpurkar et al. 2016, 2018) -> questions with their answers."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertcli.config.task import TaskSettings
 from bertcli.corpus.streams import read_text
 from bertcli.system.errors import UserError
 from bertcli.tasks.columns import Column, Recognized, Sample
 from bertcli.tasks.examples import Answer, QuestionExample
 from bertcli.tasks.rows import parse_json
-from bertcli.tasks.table import BadRow, Row, Table, each
+from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, each
 
 
-def read_squad(
-    path: Path, settings: TaskSettings, labeled: bool, **_: Callable[[str], None]
-) -> Iterator[QuestionExample | BadRow]:
+def read_squad(file: LabeledFile) -> Iterator[QuestionExample | BadRow]:
     """An example for each question, with all of its answers; a question that `is_impossible` or lists none
     has none.
 
     The file is read into memory. An answer that is not at its place in the context gives a `BadRow`. So does
     an id that another question has, since scores are by id. Raises `UserError` for other JSON than SQuAD's.
     """
-    file = parse_json(read_text(path, settings.decoding), path)
+    content = parse_json(read_text(file.path, file.settings.decoding), file.path)
     ids: set[str] = set()
 
     def example(found: tuple[str, Any, str]) -> QuestionExample:
-        made = _example(*found, str(path), labeled)
+        made = _example(*found, file)
         if made.id in ids:
             raise BadRow(f"{made.where}: another question has this id")
         ids.add(made.id)
         return made
 
-    return each(_questions(file, str(path)), example)
+    return each(_questions(content, str(file.path)), example)
 
 
 def _questions(file: Any, path: str) -> Iterator[tuple[str, Any, str]]:
@@ -47,13 +44,13 @@ def _questions(file: Any, path: str) -> Iterator[tuple[str, Any, str]]:
                 yield context, question, f"{where}.qas[{q}]"
 
 
-def _example(context: str, question: Any, place: str, path: str, labeled: bool) -> QuestionExample:
+def _example(context: str, question: Any, place: str, file: LabeledFile) -> QuestionExample:
     id = str(_get(question, "id", str | int, where=place))
-    where = f"{path}, question {id}"
+    where = f"{file.path}, question {id}"
     text = _get(question, "question", str, where=where)
     columns = {"id": id, "question": text, "context": context}
-    answers = answers_of(question, context, where) if labeled else None
-    return QuestionExample(where, columns, id, question=text, context=context, answers=answers)
+    answers = answers_of(question, context, where) if file.labeled else None
+    return QuestionExample(where, columns, (text, context), id=id, answers=answers)
 
 
 def answers_of(question: Any, context: str, where: str) -> tuple[Answer, ...]:
@@ -83,9 +80,7 @@ def _get(value: Any, key: str, kind: Any, where: str) -> Any:
     return value[key]
 
 
-def question_examples(
-    table: Table, settings: TaskSettings, labeled: bool
-) -> Iterator[QuestionExample | BadRow]:
+def question_examples(table: Table) -> Iterator[QuestionExample | BadRow]:
     """An example for each row. Its id is in the column `id`; without this column it is the number of the
     line.
 
@@ -94,12 +89,14 @@ def question_examples(
 
     Raises `UserError` if a column is missing.
     """
-    if labeled and settings.label is None and "answers" not in table.names:
+    settings = table.file.settings
+    if table.file.labeled and settings.label is None and "answers" not in table.names:
         raise UserError(
-            f"{table.path}: answers are read from SQuAD JSON (task.format: squad), or a column `answers` "
-            'with their places: {"text": [...], "answer_start": [...]} (task.label names another column)'
+            f"{table.file.path}: answers are read from SQuAD JSON (task.format: squad), or a column "
+            '`answers` with their places: {"text": [...], "answer_start": [...]} (task.label names another '
+            "column)"
         )
-    label = table.label("answers" if settings.label is None else settings.label) if labeled else None
+    label = table.label("answers")
     columns = settings.text_columns or ("question", "context")
     question, context = (table.column(column, "task.text") for column in columns)
 
@@ -107,9 +104,7 @@ def question_examples(
         id = row.text("id") if "id" in row.values else str(row.number)
         text = row.text(context)
         answers = None if label is None else _answers(row, label, text)
-        return QuestionExample(
-            row.where, row.values, id, question=row.text(question), context=text, answers=answers
-        )
+        return QuestionExample(row.where, row.values, (row.text(question), text), id=id, answers=answers)
 
     return each(table.rows, example)
 

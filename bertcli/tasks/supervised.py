@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,11 +17,12 @@ from bertcli.batches.batch import RowBatch, batch_of
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
-from bertcli.objectives.base import Task, Term
-from bertcli.tasks.reading import ReadingTask
+from bertcli.objectives.base import Term
+from bertcli.tasks.examples import Example
+from bertcli.tasks.facts import TaskFacts
 from bertcli.tasks.registry import import_task
 from bertcli.tasks.shown import Prediction, ShownTask
-from bertcli.tasks.stored import StoredTask
+from bertcli.tasks.table import Report
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -58,7 +59,7 @@ class Item:
 
 @dataclass(frozen=True)
 class LabeledBatch:
-    """Items of one optimizer step, or of one forward pass; satisfies `objectives.base.TaskBatch`."""
+    """Items of one optimizer step, or of one forward pass."""
 
     items: tuple[Item, ...]
     pad_id: int
@@ -96,7 +97,7 @@ class LabeledBatch:
         return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
-class LabeledTask(ReadingTask, StoredTask, ShownTask):
+class LabeledTask(TaskFacts, ShownTask):
     """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
     Each task has its own kinds of examples (`tasks.examples`) and predictions.
@@ -106,10 +107,8 @@ class LabeledTask(ReadingTask, StoredTask, ShownTask):
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
         standardization: the mean and the scale of the numbers that a regression is trained on.
-        is_joint: whether one loss joins all items of a step, so that it is no sum over items.
     """
 
-    is_joint: ClassVar[bool] = False
     metric: str
     answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"
     standardization: Standardization = AS_THEY_ARE
@@ -117,23 +116,25 @@ class LabeledTask(ReadingTask, StoredTask, ShownTask):
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
 
-    def for_training(
-        self,
-        examples: Sequence[Any],
-        report: Callable[[str], None],
-        class_weights: ClassWeights = None,
-    ) -> LabeledTask:
-        """The task as it is trained on these examples; warnings about them go to `report`.
+    def prepare(self, examples: Sequence[Any], report: Report, weights: ClassWeights = None) -> None:
+        """Take from the training examples what the loss needs; warnings about them go to `report`.
 
-        `class_weights` is that of `TaskConfig`, which takes it for classification alone.
+        `weights` are the `class_weights` of `TaskConfig`, which takes them for classification alone.
 
         Raises `UserError` for examples that cannot be learned.
         """
-        return self
 
-    def supervised(self) -> Task:
-        """The task for the training loop."""
-        return Supervised(self)
+    def counts(self, batch: LabeledBatch) -> dict[str, float]:
+        """The count of the only term, as the training loop asks for it (`objectives.base.Task`)."""
+        return {"": self.count(batch)}
+
+    def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
+        """The logits of all rows of a batch."""
+        return forward(model, batch)
+
+    def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
+        """The only term, as the training loop asks for it (`objectives.base.Task`)."""
+        return {"": self.term(self.outputs(model, batch), batch)}
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
         """The settings of the finished model. `metrics` is `score` of the dev data; empty without any."""
@@ -150,9 +151,9 @@ class LabeledTask(ReadingTask, StoredTask, ShownTask):
         """The number of answers in the batch, by which the loss is divided."""
         return len(batch.items)
 
-    @abstractmethod
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
         """The logits of what `count` counts: float32 [N, C], or [N, parts, C] for answers in parts."""
+        return logits.float()
 
     @abstractmethod
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
@@ -160,7 +161,9 @@ class LabeledTask(ReadingTask, StoredTask, ShownTask):
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
         """The logits of each item, without padding."""
-        return list(logits)
+        if logits.ndim == 2:
+            return list(logits)
+        return [logits_TC[: item.length] for logits_TC, item in zip(logits, batch.items, strict=True)]
 
     @abstractmethod
     def predict(self, example: Any, items: Sequence[Item], logits: Sequence[Tensor]) -> Prediction:
@@ -195,6 +198,18 @@ def build_task(settings: TaskSettings, labels: tuple[str, ...]) -> LabeledTask:
     return task_class(settings.type)(settings, labels)
 
 
+_AT_ONCE = 2048
+"""Examples that are tokenized together: what the library returns takes far more memory than the ids."""
+
+
+def encode_texts(examples: Sequence[Example], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
+    """The ids of the texts of each example."""
+    for start in range(0, len(examples), _AT_ONCE):
+        some = [example.texts for example in examples[start : start + _AT_ONCE]]
+        ids = iter(tokenizer.encode_batch([text for texts in some for text in texts]))
+        yield from ([next(ids) for _ in texts] for texts in some)
+
+
 def mean_length(items: Sequence[Item]) -> float:
     """The mean number of tokens of a row, over all rows of all items."""
     lengths = [len(row.ids) for item in items for row in item.rows]
@@ -210,19 +225,6 @@ def forward(model: nn.Module, batch: LabeledBatch) -> Tensor:
     """The logits of all rows of a batch: [B, C], [B, T, C] or [B, T, 2] (`model.task_models`)."""
     rows = batch.rows
     return model(rows.ids_BT, rows.segments_BT, rows.mask_BT)
-
-
-@dataclass(frozen=True)
-class Supervised:
-    """A labeled task for the training loop (`objectives.base.Task`): one term, without a name."""
-
-    task: LabeledTask
-
-    def counts(self, batch: LabeledBatch) -> dict[str, float]:
-        return {"": self.task.count(batch)}
-
-    def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
-        return {"": self.task.term(forward(model, batch), batch)}
 
 
 def cut_windows(sizes: Sequence[int], room: int, overlap: int) -> list[range]:

@@ -6,8 +6,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bertcli.config.task import Column
+from bertcli.config.task import Column, TaskSettings
 from bertcli.system.errors import UserError
+
+Report = Callable[[str], None]
+
+
+def quiet(line: str) -> None:
+    """Drop a line that a run would print."""
+
+
+@dataclass(frozen=True)
+class LabeledFile:
+    """A labeled file, or one to predict, and how it is read.
+
+    Attributes:
+        path: the file, or a name for other input.
+        labeled: whether labels are read; a file to predict need not have them.
+        report: called with what may be wrong with the file.
+        note: called with how the file is read, if that had to be guessed.
+    """
+
+    path: Path
+    settings: TaskSettings
+    labeled: bool = True
+    report: Report = quiet
+    note: Report = quiet
 
 
 class BadRow(UserError):
@@ -32,9 +56,7 @@ def each(rows: Iterable[Raw | BadRow], make: Callable[[Raw], Made]) -> Iterator[
         yield made
 
 
-def without_blank_lines(
-    rows: Iterable[Raw | None], path: Path, report: Callable[[str], None]
-) -> Iterator[Raw]:
+def without_blank_lines(rows: Iterable[Raw | None], file: LabeledFile) -> Iterator[Raw]:
     """The rows without the blank lines (None), for files whose rows cannot be blank: several columns, JSON.
 
     Blank lines between rows are reported after the last row, since lines and predictions are not parallel
@@ -49,7 +71,7 @@ def without_blank_lines(
         yield row
     if between:
         count = f"{between:,} blank line{'s' * (between > 1)}"
-        report(f"{path}: skipped {count} between the rows; they have no prediction")
+        file.report(f"{file.path}: skipped {count} between the rows; they have no prediction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +112,7 @@ class Table:
         hint: what to check if a column is missing.
     """
 
-    path: Path
+    file: LabeledFile
     names: tuple[str, ...]
     rows: Iterator[Row | BadRow]
     hint: str = ""
@@ -101,19 +123,26 @@ class Table:
         if isinstance(column, int):
             if column < len(self.names):
                 return self.names[column]
-            raise UserError(f"{self.path}: {key}: no column {column}, counted from 0; {columns}")
+            raise UserError(f"{self.file.path}: {key}: no column {column}, counted from 0; {columns}")
         if column in self.names:
             return column
         near = difflib.get_close_matches(column, self.names, n=1)
         nearest = f"; did you mean {near[0]!r}?" if near else ""
-        raise UserError(f"{self.path}: {key}: no column {column!r}{nearest}; {columns}")
+        raise UserError(f"{self.file.path}: {key}: no column {column!r}{nearest}; {columns}")
 
-    def label(self, column: Column | list[Column] | None) -> str:
-        """The name of the label's column. Raises `UserError` if not given, or missing."""
+    def label(self, usual: str | None = None) -> str | None:
+        """The name of the label's column; None in a file to predict. `usual`: its name where none is given.
+
+        Raises `UserError` if it is not given, or missing.
+        """
+        column = usual if self.file.settings.label is None else self.file.settings.label
         assert not isinstance(column, list)  # only a classification has several (`TaskSettings`)
+        if not self.file.labeled:
+            return None
         if column is None:
+            columns = ", ".join(self.names)
             raise UserError(
-                f"{self.path}: task.label: name the column of the label; the columns: {', '.join(self.names)}"
+                f"{self.file.path}: task.label: name the column of the label; the columns: {columns}"
             )
         return self.column(column, "task.label")
 
@@ -148,8 +177,6 @@ def scalar_text(value: Any, where: str) -> str:
         return str(int(value))
     if isinstance(value, int | float):
         return str(value)
-    raise BadRow(f"{where}: holds {_kind(value)}; expected a text or a number")
-
-
-def _kind(value: Any) -> str:
-    return {list: "a list", dict: "an object", type(None): "nothing"}.get(type(value), type(value).__name__)
+    kinds = {list: "a list", dict: "an object", type(None): "nothing"}
+    kind = kinds.get(type(value), type(value).__name__)
+    raise BadRow(f"{where}: holds {kind}; expected a text or a number")

@@ -14,13 +14,16 @@ from torch import Tensor
 from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.tasks.conll import read_conll
 from bertcli.tasks.entities import Entity, Tagged, chunks, entity_passages, entity_scores
 from bertcli.tasks.examples import TaggedExample
+from bertcli.tasks.lists import recognize_tags
 from bertcli.tasks.row_words import ReadRow, Word, row_of, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, no_score
-from bertcli.tasks.words import read_conll, recognize_tagged_words, tagged_examples, tagged_text
+from bertcli.tasks.words import running_text, tagged_examples
+from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 OUTSIDE = "O"
@@ -47,7 +50,7 @@ class TokenClassification(LabeledTask):
     names_columns = False
     takes_pairs = False
     head = "tokens"
-    recognize = staticmethod(recognize_tagged_words)
+    recognize = staticmethod(recognize_tags)
     names_outputs = True
     in_windows = True
     metric = "f1"
@@ -91,7 +94,7 @@ class TokenClassification(LabeledTask):
     @classmethod
     def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> TaggedExample:
         """The words of running text, without tags."""
-        return tagged_text(where, {"text": texts[0]}, texts[0])
+        return running_text(where, {"text": texts[0]}, texts[0])
 
     @staticmethod
     def label_set(examples: Iterable[TaggedExample], settings: TaskSettings) -> tuple[str, ...]:
@@ -105,18 +108,16 @@ class TokenClassification(LabeledTask):
         """An item for each window of each text. Raises `UserError` for a tag that is not in `labels`."""
         words = list({word: None for example in examples for word in example.words})
         pieces = dict(zip(words, tokenizer.encode_words(words), strict=True))
-        return [
-            item
-            for number, example in enumerate(examples)
-            for item in self._windows(
-                number, example, [pieces[word] for word in example.words], tokenizer=tokenizer
-            )
-        ]
+        items = list[Item]()
+        for number, example in enumerate(examples):
+            own = [pieces[word] for word in example.words]
+            items += self._windows(number, example, own, frame=tokenizer.frame)
+        return items
 
     def _windows(
-        self, number: int, example: TaggedExample, pieces: Sequence[list[int]], tokenizer: Tokenizer
+        self, number: int, example: TaggedExample, pieces: Sequence[list[int]], frame: Frame
     ) -> list[Item]:
-        frame, cost = tokenizer.frame, tokenizer.frame.cost(pair=False)
+        cost = frame.cost(pair=False)
         room = self.settings.max_length - cost
         sizes = [min(len(ids), room) for ids in pieces]
         ids = [token for word in pieces for token in word[:room]]
@@ -160,10 +161,7 @@ class TokenClassification(LabeledTask):
         targets = list(itertools.chain.from_iterable(item.target for item in batch.items))
         targets_W = torch.tensor(targets, dtype=torch.long, device=logits.device)
         loss = F.cross_entropy(self.answers(logits, batch), targets_W, reduction="sum")
-        return Term(loss, correct=None)
-
-    def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
-        return [logits_TC[: item.length] for logits_TC, item in zip(logits, batch.items, strict=True)]
+        return Term(loss)
 
     def predict(self, example: TaggedExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Tagged:
         tags = [OUTSIDE] * len(example.words)
@@ -173,11 +171,11 @@ class TokenClassification(LabeledTask):
             answers = zip(item.layout.words, best.indices.tolist(), best.values.tolist(), strict=True)
             for word, number, probability in answers:
                 tags[word], probabilities[word] = self.labels[number], probability
-        entities = []
+        text, entities = example.texts[0], []
         for chunk in chunks(tags):
             start, end = example.spans[chunk.start][0], example.spans[chunk.end - 1][1]
             score = float(np.mean(probabilities[chunk.start : chunk.end]))
-            entities.append(Entity(example.text[start:end], chunk.type, start, end=end, score=score))
+            entities.append(Entity(text[start:end], chunk.type, start, end=end, score=score))
         return Tagged(tuple(tags), tuple(entities))
 
     def is_right(self, example: TaggedExample, prediction: Tagged) -> bool:

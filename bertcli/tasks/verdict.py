@@ -64,22 +64,17 @@ def labels_verdict(truth: Sequence[str], metrics: Mapping[str, Any]) -> Verdict:
         return Verdict(True, baseline, above)
     correlation, needed = metrics["matthews_correlation"], 1.5 * SURE / math.sqrt(n)
     if correlation > needed:
-        beside = (
-            f"{above}, within the noise of {n:,} rows" if gain > 0 else f"{said} is no better than {blind}"
-        )
-        return Verdict(
-            True,
-            baseline,
-            f"{beside}, but the answers correlate with the labels: Matthews correlation {correlation:.4g}, "
-            "where that gives 0",
-        )
+        in_noise = f"{above}, within the noise of {n:,} rows"
+        beside = in_noise if gain > 0 else f"{said} is no better than {blind}"
+        correlates = f"the answers correlate with the labels: Matthews correlation {correlation:.4g}"
+        return Verdict(True, baseline, f"{beside}, but {correlates}, where that gives 0")
     if needed >= 1 and n - count <= SURE * math.sqrt(n - count):
         return too_few(baseline, said, blind, rows=n)
     rare = "; give rare labels more weight (task.class_weights: balanced)" if share > 0.7 else ""
     return no_better(baseline, said, blind, noise_of=n if gain > 0 else None, advice=rare)
 
 
-def label_sets_verdict(truth: Sequence[tuple[str, ...]], metrics: Mapping[str, Any]) -> Verdict:
+def label_sets_verdict(truth: Sequence[Sequence[str]], metrics: Mapping[str, Any]) -> Verdict:
     """The verdict on sets of labels, beside the best constant set."""
     counts = sorted(Counter(label for labels in truth for label in labels).values(), reverse=True)
     n, total, micro_f1 = len(truth), sum(counts), metrics["micro_f1"]
@@ -106,12 +101,28 @@ def share_verdict(
     said = f"{name} {percent * score:.4g}"
     if share == 1:
         return no_score(baseline, f"{blind} is right in every row")
-    needed = share + SURE * math.sqrt(share * (1 - share) / rows)
-    if needed >= 1:
+    noise = SURE * math.sqrt(share * (1 - share) / rows)
+    above = f"{said} is {percent * (score - share):.4g} above {blind}"
+    return in_noise(baseline, said, blind, score=score, chance=share, noise=noise, rows=rows) or Verdict(
+        True, baseline, above
+    )
+
+
+def in_noise(
+    baseline: dict[str, float], said: str, blind: str, score: float, chance: float, noise: float, rows: int
+) -> Verdict | None:
+    """The verdict on a score that does not exceed the one of a blind answer by more than noise; else None.
+
+    Args:
+        said, blind: the score and the blind answer in words.
+        score, chance: the scores of the model and of the blind answer; 1 is the best.
+        rows: the number of rows that they were measured on.
+    """
+    if chance + noise >= 1:
         return too_few(baseline, said, blind, rows=rows)
-    if score > needed:
-        return Verdict(True, baseline, f"{said} is {percent * (score - share):.4g} above {blind}")
-    return no_better(baseline, said, blind, noise_of=rows if score > share else None)
+    if score > chance + noise:
+        return None
+    return no_better(baseline, said, blind, noise_of=rows if score > chance else None)
 
 
 def no_score(baseline: dict[str, float], why: str) -> Verdict:

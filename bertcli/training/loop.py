@@ -83,7 +83,7 @@ def joined(
     sent = [(each.number, each.batch, outputs.cpu()) for each, outputs in own if not each.is_dummy]
     numbers, batches, parts = zip(*sorted(ranks.gather(sent), key=lambda part: part[0]), strict=True)
     outputs = torch.cat(parts).to(device).requires_grad_()
-    loss = task.term(outputs, batches).loss
+    loss = task.joint_term(outputs, batches).loss
     (gradient,) = torch.autograd.grad(loss, outputs)
     gradients = dict(zip(numbers, gradient.split([len(part) for part in parts]), strict=True))
     cached = [

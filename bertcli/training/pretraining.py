@@ -64,7 +64,7 @@ class Pretraining(Run[DecidedPretraining, tuple[Path, OpenStore]]):
     best: BestEvaluation
 
     @property
-    def learner(self) -> Learner[Any]:
+    def learner(self) -> Learner:
         """The learner of the objective."""
         return learner_of(self.config.data.objective)
 

@@ -121,7 +121,7 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
         UserError: the teacher cannot be read, or it has another task, other labels or another tokenizer.
     """
     if config.distillation is None:
-        return task.supervised()
+        return task
     folder = resolve_model(config.distillation.teacher)
     teacher = load_task_folder(folder, task.standardization)
     own, theirs = _described(task), _described(build_task(teacher.settings, teacher.labels))

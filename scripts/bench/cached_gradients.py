@@ -27,7 +27,7 @@ from bertcli.config.task import TaskSettings
 from bertcli.model.architecture import Architecture
 from bertcli.model.task_models import VectorModel
 from bertcli.system.memory import peak_memory, resident_memory
-from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
+from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tokenizer.frame import Row
 from bertcli.training.loop import LoopSettings, train
@@ -88,7 +88,7 @@ def step(options: argparse.Namespace) -> None:
     ids_NT = torch.randint(VOCABULARY, (2 * options.pairs, options.length)).tolist()
     rows = [Row(ids, options.length) for ids in ids_NT]
     items = [Item(number, (rows[2 * number], rows[2 * number + 1]), None) for number in range(options.pairs)]
-    task = JointlySupervised(SentenceEmbedding(TaskSettings(type="sentence-embedding", text=["a", "b"])))
+    task = SentenceEmbedding(TaskSettings(type="sentence-embedding", text=["a", "b"]))
     batches = LabeledBatch(tuple(items), pad_id=0).micro_batches(Share(options.texts))
     settings = LoopSettings(0, CPU, "fp32", max_grad_norm=float("inf"), rate=lambda step: 0.0)
     optimizer = Recorder(model.parameters())

@@ -110,7 +110,7 @@ class TextFeatures:
         self.tokenizer, self.labels, self.max_length = tokenizer, labels, max_length
 
     def __call__(self, example: Any) -> dict[str, Any]:
-        texts, label = (example.text_a, example.text_b), example.label
+        texts, label = example.texts, example.label
         row = self.tokenizer(*texts, truncation=True, max_length=self.max_length)
         return dict(row) | {"labels": label if isinstance(label, float) else self.labels.index(label)}
 

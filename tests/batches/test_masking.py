@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,17 +13,11 @@ VOCAB = 1000
 MASK = 4
 
 
-def rule(**changes) -> MaskRule:
+def rule(special_ids: Sequence[int] = range(5), **changes) -> MaskRule:
     continuation = np.zeros(VOCAB, dtype=bool)
     continuation[600:] = True
-    values = {
-        "rate": 0.15,
-        "split": (0.8, 0.1, 0.1),
-        "masking": "token",
-        "mask_id": MASK,
-        "special_ids": np.arange(5),
-        "continuation": continuation,
-    }
+    tokenizer = SimpleNamespace(mask_id=MASK, special_ids=special_ids, continuation=continuation)
+    values = {"rate": 0.15, "split": (0.8, 0.1, 0.1), "masking": "token", "tokenizer": tokenizer}
     return MaskRule(**(values | changes))
 
 
@@ -81,7 +78,7 @@ def test_a_row_without_text_has_no_masks() -> None:
 
 
 def test_random_tokens_come_from_the_whole_vocabulary_less_the_special_ones() -> None:
-    special = np.array([0, 100, 101, 102, 999])
+    special = [0, 100, 101, 102, 999]
     _, _, masked = mask(20_000, 64, split=(0.0, 1.0, 0.0), special_ids=special)
     drawn = masked.ids_BT[chosen(masked)]
     counts = np.bincount(drawn, minlength=VOCAB)
@@ -117,7 +114,7 @@ def test_spans_are_one_to_three_whole_words_in_the_shares_of_the_paper() -> None
     ids, is_text = rows(2000, 130)
     spans = rule(masking="span")
     starts = _unit_starts(ids, is_text, np.arange(2000, dtype=np.uint64), rule=spans)
-    is_word = is_text & ~spans.continuation[ids]
+    is_word = is_text & ~spans.tokenizer.continuation[ids]
     is_word[:, 1] = True  # a piece after [CLS] has no word to continue
     assert not (starts & ~is_word).any()
     number = np.cumsum(is_word, axis=1)

@@ -285,7 +285,7 @@ def test_transformers_js_gives_the_same_answers(run_bertcli, spam: Pair, encoder
     messages = read_examples(
         spam.model.parent / "dev.tsv", TaskSettings(type="classification", text="message"), labeled=False
     )
-    texts = [example.text_a for example in messages]
+    texts = [example.texts[0] for example in messages]
     texts = [
         text for text in texts if len(text) < 28
     ]  # transformers.js has no limit of tokens of its own here

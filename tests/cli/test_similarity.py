@@ -158,7 +158,7 @@ GOOD = npy(np.ones((3, 4), np.float32))
 )
 def test_damaged_vectors(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "v.npy").write_bytes(content)
-    example = TextExample("", {}, "a", text_b=None, label=None)
+    example = TextExample("", {}, ("a",), label=None)
     with pytest.raises(UserError, match=message):
         VectorFile(tmp_path / "v.npy", 4).take([example] * 3)
 
@@ -168,4 +168,4 @@ def test_vectors_that_are_cut_while_they_are_read(tmp_path: Path) -> None:
     file = VectorFile(tmp_path / "v.npy", 4)
     os.truncate(tmp_path / "v.npy", 10)
     with pytest.raises(UserError, match="was cut while it was in use"):
-        file.take([TextExample("", {}, "a", text_b=None, label=None)])
+        file.take([TextExample("", {}, ("a",), label=None)])

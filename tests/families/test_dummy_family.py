@@ -28,7 +28,7 @@ from bertcli.inference.vectors import Embedder
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.supervised import LabeledBatch, Supervised, build_task
+from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.loop import LoopSettings, train
@@ -148,7 +148,7 @@ def test_it_makes_vectors(folder: Path):
         precision="fp32",
         batch_size=2,
     )
-    (made,) = embedder.embed([TextExample("here", {}, "the cat sat", None, None)])
+    (made,) = embedder.embed([TextExample("here", {}, ("the cat sat",), None)])
     ids = torch.tensor([[START, 5, 7, 9, END]])
     with torch.inference_mode():
         hidden_BTD = encoder(ids, torch.zeros_like(ids))
@@ -160,7 +160,7 @@ def test_it_learns_a_task_and_keeps_it(folder: Path, tmp_path: Path):
     loaded = load_for_finetuning(folder, settings, ("no", "yes"))
     assert loaded.report.new_parts() == ["pooler", "task head"]
     task, label = build_task(settings, ("no", "yes")), ("yes", "no")
-    texts = [TextExample("here", {}, "the cat", "a dog ran", each) for each in label]
+    texts = [TextExample("here", {}, ("the cat", "a dog ran"), each) for each in label]
     items = task.encode(texts, loaded.tokenizer)
     assert list(items[0].rows[0].ids) == [START, 5, 7, END, END, 6, 8, 12, END]
     assert items[0].rows[0].second_starts == 9
@@ -168,7 +168,7 @@ def test_it_learns_a_task_and_keeps_it(folder: Path, tmp_path: Path):
     loop = LoopSettings(seed=1, device=CPU, precision="fp32", max_grad_norm=1.0, rate=lambda step: 1e-2)
     batches = [LabeledBatch(tuple(items), pad_id=0).micro_batches(Share(2))]
     optimizer = build_optimizer(loaded.model, (0.9, 0.98), 0.01)
-    (report,) = train(loaded.model, Supervised(task), batches, optimizer, loop, 0)
+    (report,) = train(loaded.model, task, batches, optimizer, loop, 0)
     assert report.loss > 0
     assert not torch.equal(loaded.model.body.embeddings.word.weight, before)
     declared = declare_task(settings, ("no", "yes"))

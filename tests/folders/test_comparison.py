@@ -53,7 +53,7 @@ def test_without_a_sample_the_texts_are_of_the_run_that_made_the_model(tmp_path:
     (tmp_path / "run" / "model").mkdir(parents=True)
     write_config(tmp_path / "run" / "config.yaml", config)
     rows = read_sample(None, None, None, tmp_path / "run" / "model")
-    read = [row.text_a for row in rows if isinstance(row, TextExample)]
+    read = [row.texts[0] for row in rows if isinstance(row, TextExample)]
     spelled = [text.removesuffix(".") for text in texts]
     assert read
     assert {each.rstrip(" .") for each in read} <= {*spelled, *map(str.lower, spelled)}

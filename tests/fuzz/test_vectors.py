@@ -49,7 +49,7 @@ arrays = st.builds(
 def read_vectors(path: Path) -> None:
     vectors = VectorFile(path, HIDDEN)
     for number in range(TEXTS):
-        vectors.take([TextExample(f"text {number}", {}, "a", None, None)])
+        vectors.take([TextExample(f"text {number}", {}, ("a",), None)])
     vectors.check_end()
 
 

@@ -32,7 +32,7 @@ def embedder(folder: Path, pooling: SentencePooling, batch_size: int) -> Embedde
 
 
 def vectors(embed: Embedder, texts: list[str]) -> torch.Tensor:
-    found = list(embed.embed(TextExample("here", {}, text, None, None) for text in texts))
+    found = list(embed.embed(TextExample("here", {}, (text,), None) for text in texts))
     assert [each.text for each in found] == texts
     return torch.stack([each.vector_D for each in found])
 
@@ -77,7 +77,7 @@ def test_vectors_are_those_of_transformers_and_sentence_transformers(
 
 
 def test_long_texts_are_cut_where_the_model_or_the_folder_ends(folder: Path) -> None:
-    text = TextExample("here", {}, "the cat " * 20, None, None)
+    text = TextExample("here", {}, ("the cat " * 20,), None)
     for longest, dropped in ((None, 42 - ODD.max_positions), (8, 34)):
         (found,) = embedder(folder, SentencePooling("mean", False, longest), 2).embed([text])
         assert found.dropped == dropped

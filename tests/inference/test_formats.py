@@ -25,7 +25,7 @@ PLACE = Tagged(("O", "B-place"), (Entity("Rome", "place", 3, 7, 0.5),))
 
 
 def text(prediction: object, **columns: object) -> Predicted:
-    example = TextExample("made.tsv, line 2", columns or {"text": "Wíth"}, "Wíth", None, None)
+    example = TextExample("made.tsv, line 2", columns or {"text": "Wíth"}, ("Wíth",), None)
     return Predicted(example, prediction, 0)  # pyright: ignore[reportArgumentType]
 
 
@@ -35,7 +35,9 @@ def readable(answer: Predicted) -> str:
 
 def tagged(prediction: Tagged) -> Predicted:
     words, spans = ("to", "Rome"), ((0, 2), (3, 7))
-    return Predicted(TaggedExample("here", {"text": "to Rome"}, "to Rome", words, spans, None), prediction, 0)
+    return Predicted(
+        TaggedExample("here", {"text": "to Rome"}, ("to Rome",), words, spans, None), prediction, 0
+    )
 
 
 def written(separator: str, *answers: Predicted) -> str:
@@ -114,10 +116,10 @@ def test_a_line_to_read(answer: Predicted, line: str) -> None:
 
 
 def test_answers_and_choices_to_read() -> None:
-    question = QuestionExample("here", {}, "1", "Who?", "It was he.", None)
+    question = QuestionExample("here", {}, ("Who?", "It was he."), "1", None)
     found = Answered("he", 7, 9, 0.5, "he", 0.0)
     assert readable(Predicted(question, found, 0)) == " 50.00%  he"
     none = Answered("", None, None, 0.75, "he", 1.0)
     assert readable(Predicted(question, none, 0)) == " 75.00%  no answer in the text"
-    choices = ChoiceExample("here", {}, "A", None, ("yes", "no"), None)
+    choices = ChoiceExample("here", {}, ("A",), ("yes", "no"), None)
     assert readable(Predicted(choices, Chosen(1, [0.25, 0.75]), 0)) == " 75.00%  no\n 25.00%  yes"

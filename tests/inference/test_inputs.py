@@ -33,25 +33,25 @@ def read(texts: list[str], settings: TaskSettings, file: str | None = None) -> l
 
 def test_each_text_of_the_command_line_is_a_row() -> None:
     first, second = read(["a\tb", "c"], ONE)
-    assert first == TextExample("text 1", {"text": "a\tb"}, "a\tb", None, None)
+    assert first == TextExample("text 1", {"text": "a\tb"}, ("a\tb",), None)
     assert isinstance(second, TextExample)
-    assert second.text_a == "c"
+    assert second.texts == ("c",)
 
 
 def test_a_pair_a_question_and_choices_are_one_row() -> None:
     (pair,) = read(["A", "B"], PAIR)
-    assert pair == TextExample("the command line", {"text_a": "A", "text_b": "B"}, "A", "B", None)
+    assert pair == TextExample("the command line", {"text_a": "A", "text_b": "B"}, ("A", "B"), None)
     (question,) = read(["Who?", "It was he."], SETTINGS["questions"])
     assert isinstance(question, QuestionExample)
     assert question.columns == {"question": "Who?", "context": "It was he."}
     (choice,) = read(["A story.", "one", "two", "three"], SETTINGS["choices"])
     assert isinstance(choice, ChoiceExample)
-    assert (choice.text_a, choice.text_b, choice.choices) == ("A story.", None, ("one", "two", "three"))
+    assert (choice.given, choice.choices) == (("A story.",), ("one", "two", "three"))
     assert choice.columns == {"text": "A story.", "choices": ["one", "two", "three"]}
     pairs = TaskSettings(type="multiple-choice", text=["a", "b"], choices="list")
     (choice,) = read(["A", "B", "one", "two"], pairs)
     assert isinstance(choice, ChoiceExample)
-    assert (choice.text_a, choice.text_b, choice.choices) == ("A", "B", ("one", "two"))
+    assert (choice.given, choice.choices) == (("A", "B"), ("one", "two"))
 
 
 def test_running_text_is_cut_into_words_where_they_stand() -> None:
@@ -62,11 +62,11 @@ def test_running_text_is_cut_into_words_where_they_stand() -> None:
 
 def test_lines_of_a_pipe_are_rows_with_tabs_between_the_texts_of_a_pair(pipe) -> None:
     pipe("a\tb\n\nc\n")
-    assert [text.text_a for text in read([], ONE)] == ["a\tb", "", "c"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [text.texts[0] for text in read([], ONE)] == ["a\tb", "", "c"]  # pyright: ignore[reportAttributeAccessIssue]
     pipe("A\tB\nC\tD\n")
     second = read(["-"], PAIR)[1]
     columns = {"text_a": "C", "text_b": "D"}
-    assert second == TextExample("standard input, line 2", columns, "C", "D", None)
+    assert second == TextExample("standard input, line 2", columns, ("C", "D"), None)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_files_are_read_with_the_settings(tmp_path: Path) -> None:
     path.write_text("premise\tid\thypothesis\nA\t7\tB\n")
     (row,) = read([], PAIR, str(path))
     assert isinstance(row, TextExample)
-    assert (row.text_a, row.text_b, row.columns["id"], row.label) == ("A", "B", "7", None)
+    assert (row.texts, row.columns["id"], row.label) == (("A", "B"), "7", None)
 
 
 @pytest.mark.parametrize(

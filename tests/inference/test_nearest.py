@@ -13,7 +13,7 @@ from bertcli.tasks.examples import TextExample
 def test_of_equally_near_ones_the_earlier_come_first() -> None:
     """Of 3,000 texts in several buffers, hundreds have the same vector, whose cosine is exact: +-1 / 2."""
     signs_ND = torch.randint(2, (3000, 4), generator=torch.Generator().manual_seed(0)).float() * 2 - 1
-    examples = [TextExample(f"line {n}", {}, "text", text_b=None, label=None) for n in range(3000)]
+    examples = [TextExample(f"line {n}", {}, ("text",), label=None) for n in range(3000)]
 
     def numbers(found: Sequence[TextExample]) -> list[int]:
         return [int(example.where.removeprefix("line ")) for example in found]

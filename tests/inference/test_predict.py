@@ -30,7 +30,7 @@ TEXTS = [
 
 
 def example(text: str) -> TextExample:
-    return TextExample("here", {"text": text}, text, None, None)
+    return TextExample("here", {"text": text}, (text,), None)
 
 
 def runner(loaded: LoadedTask, batch_size: int) -> Runner:

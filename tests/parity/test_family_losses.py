@@ -31,7 +31,8 @@ def test_every_loss_and_norm_is_that_of_a_plain_loop(tmp_path: Path, case: Case,
     theirs = saved_task(tmp_path, case, kind, **no_dropout(case))
     ours = load_task_folder(tmp_path).model
     examples: list[Any] = draw_examples(kind, 50)
-    task = build_task(SETTINGS[kind], LABELS.get(kind, ())).for_training(examples, print)
+    task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
+    task.prepare(examples, print)
     items = task.encode(examples, tiny_tokenizer())
     numbers = [each.label for each in examples] if kind == "regression" else []
     order = EpochOrder(len(items), BATCH, seed=3)

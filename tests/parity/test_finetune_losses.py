@@ -20,7 +20,6 @@ from bertcli.model.task_models import TaskModel  # noqa: E402
 from bertcli.tasks.supervised import (  # noqa: E402
     LabeledBatch,
     LabeledTask,
-    Supervised,
     build_task,
 )
 from bertcli.training.loop import LoopSettings, train  # noqa: E402
@@ -47,7 +46,7 @@ def our_steps(task: LabeledTask, model: TaskModel, batches: list[LabeledBatch]) 
     )
     optimizer = build_optimizer(model, BETAS, DECAY)
     steps = [batch.micro_batches(Share(MICRO_BATCH)) for batch in batches]
-    return list(train(model, Supervised(task), steps, optimizer, settings, 0))
+    return list(train(model, task, steps, optimizer, settings, 0))
 
 
 def plain_steps(model: Any, batches: list[dict[str, Tensor]]) -> list[tuple[float, float]]:
@@ -109,7 +108,8 @@ def test_every_loss_is_that_of_a_plain_loop(tmp_path: Path, kind: str) -> None:
     ours = saved_task(tmp_path, kind, dropout=0.0, attention_dropout=0.0)
     theirs = getattr(transformers, BERT.classes[head_of(kind)]).from_pretrained(tmp_path)
     examples: list[Any] = draw_examples(kind, 50)
-    task = build_task(SETTINGS[kind], LABELS.get(kind, ())).for_training(examples, print)
+    task = build_task(SETTINGS[kind], LABELS.get(kind, ()))
+    task.prepare(examples, print)
     items = task.encode(examples, tiny_tokenizer())
     numbers = [each.label for each in examples] if kind == "regression" else []
     order = EpochOrder(len(items), BATCH, seed=3)

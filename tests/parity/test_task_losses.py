@@ -17,7 +17,7 @@ from bertcli.folders.weights import hf_name  # noqa: E402
 from bertcli.tasks.examples import Answer, ChoiceExample, QuestionExample, TaggedExample  # noqa: E402
 from bertcli.tasks.multiple_choice import MultipleChoice  # noqa: E402
 from bertcli.tasks.question_answering import QuestionAnswering  # noqa: E402
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, Supervised  # noqa: E402
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask  # noqa: E402
 from bertcli.tasks.token_classification import TokenClassification  # noqa: E402
 from tests.folders.folders import tiny_tokenizer  # noqa: E402
 from tests.parity.transformers_side import odd_config  # noqa: E402
@@ -36,8 +36,7 @@ def of_transformers(name: str, ours: nn.Module) -> nn.Module:
 
 
 def our_loss(task: LabeledTask, model: nn.Module, whole: LabeledBatch) -> Tensor:
-    learner = Supervised(task)
-    return learner.terms(model, whole)[""].loss / learner.counts(whole)[""]
+    return task.terms(model, whole)[""].loss / task.counts(whole)[""]
 
 
 def inputs(whole: LabeledBatch) -> dict[str, Tensor]:
@@ -54,7 +53,9 @@ def test_token_classification():
     task = TokenClassification(TaskSettings(type="token-classification", max_length=16), LABELS)
     sentences = [("the", "cats", "sat"), ("a", "dog", "ran", "dogs", "on")]
     examples = [
-        TaggedExample("here", {}, " ".join(words), words, ((0, 0),) * len(words), LABELS[:2] * 2 + LABELS[2:])
+        TaggedExample(
+            "here", {}, (" ".join(words),), words, ((0, 0),) * len(words), LABELS[:2] * 2 + LABELS[2:]
+        )
         for words in sentences
     ]
     whole = encoded(task, examples)
@@ -70,8 +71,8 @@ def test_question_answering():
     """Of rows of one length: at padding transformers lets an answer stand, which we do not."""
     task = QuestionAnswering(TaskSettings(type="question-answering", max_length=16))
     examples = [
-        QuestionExample("here", {}, "1", "was it", "the cat sat", (Answer("cat sat", 4),)),
-        QuestionExample("here", {}, "2", "was he", "the dog ran", ()),
+        QuestionExample("here", {}, ("was it", "the cat sat"), "1", (Answer("cat sat", 4),)),
+        QuestionExample("here", {}, ("was he", "the dog ran"), "2", ()),
     ]
     whole = encoded(task, examples)
     starts_B, ends_B = torch.tensor([item.target for item in whole.items]).unbind(1)
@@ -86,8 +87,8 @@ def test_multiple_choice():
     """Of as many choices each: transformers knows no other."""
     task = MultipleChoice(TaskSettings(type="multiple-choice", text="text", choices="choices", max_length=16))
     examples = [
-        ChoiceExample("here", {}, "the cat", "was it", ("on the mat", "a dog", "dark"), 2),
-        ChoiceExample("here", {}, "the dog ran", None, ("he", "she", "it"), 0),
+        ChoiceExample("here", {}, ("the cat", "was it"), ("on the mat", "a dog", "dark"), 2),
+        ChoiceExample("here", {}, ("the dog ran",), ("he", "she", "it"), 0),
     ]
     whole = encoded(task, examples)
     grouped = {name: value.view(2, 3, -1) for name, value in inputs(whole).items()}

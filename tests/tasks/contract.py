@@ -10,7 +10,7 @@ from torch import nn
 from bertcli.batches.share import Share
 from bertcli.families.family import HeadKind
 from bertcli.model.task_models import build_task_model
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, Supervised, forward
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
 from tests.folders.folders import ODD
 
 
@@ -36,15 +36,15 @@ def assert_neighbors_change_nothing(task: LabeledTask, model: nn.Module, items: 
 
 def assert_splits_change_nothing(task: LabeledTask, model: nn.Module, items: Sequence[Item]) -> None:
     """Losses, counts and gradients of micro-batches add up to those of the whole batch."""
-    learner, whole = Supervised(task), batch(items)
+    whole = batch(items)
 
     def sums(parts: Sequence[LabeledBatch]) -> tuple[float, float, list[torch.Tensor]]:
         model.zero_grad()
-        losses = [learner.terms(model, part)[""].loss for part in parts]
+        losses = [task.terms(model, part)[""].loss for part in parts]
         loss = torch.stack(losses).sum()
         loss.backward()
         gradients = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
-        return loss.item(), sum(learner.counts(part)[""] for part in parts), gradients
+        return loss.item(), sum(task.counts(part)[""] for part in parts), gradients
 
     loss, count, gradients = sums([whole])
     assert loss > 0

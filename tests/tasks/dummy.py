@@ -21,7 +21,7 @@ from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import Example
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Prediction
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
 from bertcli.tasks.table import BadRow, Row, Table, each
 from bertcli.tasks.verdict import Verdict, share_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -34,12 +34,7 @@ ORDERS = tuple(" ".join(map(str, order)) for order in permutations(range(3)))
 class OrderExample(Example):
     """Three sentences, and the place of each in the story (None: unlabeled)."""
 
-    sentences: tuple[str, ...]
     label: str | None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return self.sentences
 
     @property
     def names(self) -> Sequence[str]:
@@ -53,13 +48,10 @@ class Order(Prediction):
     order: str
     probability: float
 
-    def as_json(self) -> dict[str, Any]:
-        return {"order": self.order, "probability": self.probability}
 
-
-def order_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[OrderExample | BadRow]:
-    columns = [table.column(column, "task.text") for column in settings.text_columns]
-    label = table.label(settings.label) if labeled else None
+def order_examples(table: Table) -> Iterator[OrderExample | BadRow]:
+    columns = [table.column(column, "task.text") for column in table.file.settings.text_columns]
+    label = table.label()
 
     def example(row: Row) -> OrderExample:
         order = None if label is None else row.text(label)
@@ -102,20 +94,19 @@ class Ordering(LabeledTask):
 
     def encode(self, examples: Sequence[OrderExample], tokenizer: Tokenizer) -> list[Item]:
         items = []
-        for number, example in enumerate(examples):
-            a, b, c = tokenizer.encode_batch(example.sentences)
+        for number, (example, ids) in enumerate(
+            zip(examples, encode_texts(examples, tokenizer), strict=True)
+        ):
+            a, b, c = ids
             row = tokenizer.frame.fit(a, [*b, *c], self.settings.max_length)
             full = len(a) + len(b) + len(c) + tokenizer.frame.cost(pair=True)
             target = None if example.label is None else self.labels.index(example.label)
             items.append(Item(number, (row,), target, dropped=full - row.length, full_length=full))
         return items
 
-    def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        return logits.float()
-
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         targets_B = torch.tensor([item.target for item in batch.items], device=logits.device)
-        return Term(F.cross_entropy(self.answers(logits, batch), targets_B, reduction="sum"), correct=None)
+        return Term(F.cross_entropy(self.answers(logits, batch), targets_B, reduction="sum"))
 
     def predict(self, example: OrderExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Order:
         best = logits[0].softmax(dim=-1).max(dim=-1)
@@ -137,10 +128,10 @@ class Ordering(LabeledTask):
     def read(self, example: OrderExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
         row = item.rows[number]
         first, others = text_places(row, tokenizer.frame)
-        middle = others.start + len(tokenizer.encode(example.sentences[1]))
+        middle = others.start + len(tokenizer.encode(example.texts[1]))
         places = (first, range(others.start, middle), range(middle, others.stop))
         parts = [
             Part(text, tokens, segment)
-            for text, tokens, segment in zip(example.sentences, places, (0, 1, 1), strict=True)
+            for text, tokens, segment in zip(example.texts, places, (0, 1, 1), strict=True)
         ]
         return read_parts(row, parts, tokenizer)

@@ -18,7 +18,7 @@ def row(**values: object) -> dict[str, object]:
 @pytest.mark.parametrize(("label", "right"), [(0, 0), ("2", 2), ("No.", 1), (" Go. ", 2)])
 def test_the_right_choice_by_number_or_text(tmp_path: Path, label: object, right: int):
     (example,) = read(write_jsonl(tmp_path / "a.jsonl", row(label=label)), choices())
-    assert (example.label, example.choices, example.text_a) == (right, ("So.", "No.", "Go."), "Why?")
+    assert (example.label, example.choices, example.given) == (right, ("So.", "No.", "Go."), ("Why?",))
     assert example.texts == ("Why?", "So.", "No.", "Go.")
 
 
@@ -30,7 +30,7 @@ def test_a_number_in_json_is_a_number_even_among_choices_of_numbers(tmp_path: Pa
 def test_a_column_for_each_choice_and_two_texts(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "story\tquestion\ta\tb\tlabel\nOnce.\tWhy?\tSo.\tNo.\t1\n")
     (example,) = read(path, choices(text=["story", "question"], choices=["a", "b"]))
-    assert (example.text_a, example.text_b, example.choices) == ("Once.", "Why?", ("So.", "No."))
+    assert (example.given, example.choices) == (("Once.", "Why?"), ("So.", "No."))
 
 
 def test_rows_may_differ_in_their_number_of_choices(tmp_path: Path):

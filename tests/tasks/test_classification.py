@@ -21,7 +21,7 @@ LABELS = ("bad", "fair", "good")
 
 
 def text(a: str, label: object = None, b: str | None = None) -> TextExample:
-    return TextExample("made.tsv, line 1", {}, a, b, label)  # pyright: ignore[reportArgumentType]
+    return TextExample("made.tsv, line 1", {}, (a,) if b is None else (a, b), label)  # pyright: ignore[reportArgumentType]
 
 
 def settings(**changes: object) -> TaskSettings:
@@ -62,7 +62,8 @@ def test_the_loss_is_the_mean_cross_entropy() -> None:
 
 def test_weights_of_the_labels_weigh_the_loss() -> None:
     weights = {"bad": 0.5, "fair": 2.0, "good": 3.0}
-    task = Classification(settings(), LABELS, weights)
+    task = Classification(settings(), LABELS)
+    task.prepare([], print, weights)
     batch, logits_BC = batch_of(task, EXAMPLES), torch.randn(3, 3)
     loss = task.term(logits_BC, batch).loss / task.count(batch)
     weights_B, targets_B = torch.tensor([3.0, 0.5, 2.0]), torch.tensor([2, 0, 1])
@@ -72,7 +73,8 @@ def test_weights_of_the_labels_weigh_the_loss() -> None:
 
 def test_weights_stay_in_a_batch_of_one_label() -> None:
     """As small batches may be; divided by the sum of its weights it would have none."""
-    task = Classification(settings(), LABELS, {"bad": 0.5, "fair": 2.0, "good": 3.0})
+    task = Classification(settings(), LABELS)
+    task.prepare([], print, {"bad": 0.5, "fair": 2.0, "good": 3.0})
     batch, logits_BC = batch_of(task, [text("a cat", "good"), text("a dog", "good")]), torch.randn(2, 3)
     loss = task.term(logits_BC, batch).loss / task.count(batch)
     torch.testing.assert_close(loss, 3.0 * F.cross_entropy(logits_BC, torch.tensor([2, 2])))
@@ -172,7 +174,7 @@ def test_texts_are_tokenized_some_at_a_time_and_kept_compactly(monkeypatch: pyte
     monkeypatch.setattr(
         type(tokenizer), "encode_batch", lambda self, texts: asked.append(len(texts)) or encode(texts)
     )
-    monkeypatch.setattr("bertcli.tasks.regression._AT_ONCE", 4)
+    monkeypatch.setattr("bertcli.tasks.supervised._AT_ONCE", 2)
     assert task.encode(examples, tokenizer) == at_once
     assert max(asked) == 4
     ids = at_once[0].rows[0].ids

@@ -36,7 +36,7 @@ def test_sentences(tmp_path: Path, text: str, name: str):
 def test_where_words_stand(tmp_path: Path):
     path = write(tmp_path / "a.conll", "# first\n\nNew B-LOC\nYork I-LOC\n\nHi O\n")
     first, second = read(path, words())
-    assert (first.text, first.spans, first.where) == ("New York", ((0, 3), (4, 8)), f"{path}, line 3")
+    assert (first.texts, first.spans, first.where) == (("New York",), ((0, 3), (4, 8)), f"{path}, line 3")
     assert first.columns == {"text": "New York"}
     assert second.where == f"{path}, line 6"
 

@@ -28,7 +28,7 @@ def load(folder: Path, **sections: Any) -> tuple[LabeledData, list[str]]:
 
 def texts(data: LabeledData) -> tuple[list[str], list[str]]:
     assert data.dev is not None
-    return [e.text_a for e in data.train.examples], [e.text_a for e in data.dev.examples]
+    return [e.texts[0] for e in data.train.examples], [e.texts[0] for e in data.dev.examples]
 
 
 def test_every_example_is_encoded(files: Path) -> None:

@@ -19,7 +19,7 @@ FIELD = st.one_of(FIELDS).filter(lambda text: text.strip())
 
 
 def rows(path: Path, given: TaskSettings | None = None, labeled: bool = True) -> list[tuple]:
-    return [(each.text_a, each.label) for each in read(path, given, labeled)]
+    return [(each.texts[0], each.label) for each in read(path, given, labeled)]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.tsv.zst", "noSuffix", "a.data"])
@@ -27,10 +27,10 @@ def rows(path: Path, given: TaskSettings | None = None, labeled: bool = True) ->
 def test_a_header_names_the_columns(tmp_path: Path, name: str, end: str):
     path = write(tmp_path / name, f"\ufefflabel\ttext{end}ham\tOk lar{end}{end}spam\tFree entry{end}")
     examples = read(path)
-    assert [(each.text_a, each.label) for each in examples] == [("Ok lar", "ham"), ("Free entry", "spam")]
+    assert [(each.texts[0], each.label) for each in examples] == [("Ok lar", "ham"), ("Free entry", "spam")]
     assert [each.where for each in examples] == [f"{path}, line 2", f"{path}, line 4"]
     assert examples[0].columns == {"label": "ham", "text": "Ok lar"}
-    assert examples[0].text_b is None
+    assert len(examples[0].texts) == 1
 
 
 def test_columns_by_number_and_names_for_a_file_without_a_header(tmp_path: Path):
@@ -43,7 +43,7 @@ def test_columns_by_number_and_names_for_a_file_without_a_header(tmp_path: Path)
 def test_a_csv_has_quotes_commas_and_lines_in_its_fields(tmp_path: Path):
     path = write(tmp_path / "a.csv", 'text,label\r\n"one, ""two""\r\nthree",x\r\nfour,y\r\n')
     examples = read(path)
-    assert [each.text_a for each in examples] == ['one, "two"\nthree', "four"]
+    assert [each.texts[0] for each in examples] == ['one, "two"\nthree', "four"]
     assert [each.where for each in examples] == [f"{path}, line 2", f"{path}, line 4"]
 
 
@@ -51,7 +51,7 @@ def test_a_csv_has_quotes_commas_and_lines_in_its_fields(tmp_path: Path):
 def test_a_csv_of_other_separators(tmp_path: Path, separator: str):
     lines = ["", "label;text", 'x;"one, two; three"', "y;1,5"]
     path = write(tmp_path / "a.csv", "\n".join(lines).replace(";", separator) + "\n")
-    assert [each.text_a for each in read(path)] == [f"one, two{separator} three", "1,5"]
+    assert [each.texts[0] for each in read(path)] == [f"one, two{separator} three", "1,5"]
     with pytest.raises(UserError, match=r"no column 'txt'.*separated by (semicolons|tabs)"):
         read(path, settings(text="txt"))
 
@@ -82,7 +82,7 @@ def test_fields_beyond_the_header_can_be_ignored(tmp_path: Path, columns: list[s
     given = settings(ignore_extra_fields=True, columns=columns)
     said: list[str] = []
     examples = read(path, given, note=said.append)
-    assert [(each.text_a, each.label) for each in examples] == [("one", "x"), ("two", "y"), ("three", "x")]
+    assert [(each.texts[0], each.label) for each in examples] == [("one", "x"), ("two", "y"), ("three", "x")]
     assert examples[2].columns == {"text": "three", "label": "x"}
     first = 1 if columns else 2
     assert said == [
@@ -97,7 +97,7 @@ def test_separators_at_the_ends_of_rows_do_not_hide_the_quotes_of_a_tsv(tmp_path
     path = write(tmp_path / "a.tsv", 'text\tlabel\n"one\ttwo"\tx\t\n"three"\ty\n')
     said: list[str] = []
     given = settings(ignore_extra_fields=True)
-    assert [each.text_a for each in read(path, given, note=said.append)] == ["one\ttwo", "three"]
+    assert [each.texts[0] for each in read(path, given, note=said.append)] == ["one\ttwo", "three"]
     assert said[0].endswith("header's 2 in 1 row, first in line 2; all of them are empty")
 
 
@@ -140,7 +140,7 @@ def test_what_python_writes_as_tsv_is_read_back(
 def test_a_file_to_predict_may_lack_the_label(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "id\ttext\n1\tone\n")
     (example,) = read(path, labeled=False)
-    assert (example.text_a, example.label, example.columns) == ("one", None, {"id": "1", "text": "one"})
+    assert (example.texts[0], example.label, example.columns) == ("one", None, {"id": "1", "text": "one"})
 
 
 @pytest.mark.parametrize(

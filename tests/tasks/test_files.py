@@ -42,7 +42,7 @@ def test_a_file_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_text_a_line_to_predict(tmp_path: Path, type: str):
     path = write(tmp_path / "a.txt", "one\r\n\n two\tthree \n")
     examples = read(path, settings(type=type), labeled=False)
-    assert [each.text_a for each in examples] == ["one", "", "two\tthree"]
+    assert [each.texts[0] for each in examples] == ["one", "", "two\tthree"]
     assert examples[2].where == f"{path}, line 3"
 
 

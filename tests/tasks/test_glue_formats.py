@@ -80,7 +80,7 @@ FILES: dict[str, tuple[str, list[tuple[str, str | None, str | float]]]] = {
 def read(task: str, path: Path, labeled: bool) -> list[tuple[str, str | None, str | float | None]]:
     config = load_config(FinetuneConfig, CONFIGS / f"{task}.yaml")
     examples = read_examples(path, config.task.settings, labeled, config.task.skip_bad)
-    return [(each.text_a, each.text_b, each.label) for each in examples]
+    return [(each.texts[0], [*each.texts, None][1], each.label) for each in examples]
 
 
 def test_there_is_a_config_for_each_task():

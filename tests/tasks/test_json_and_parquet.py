@@ -27,7 +27,7 @@ def test_labels_of_any_type_are_words(tmp_path: Path, value: object, label: str)
 def test_json_lines(tmp_path: Path, name: str):
     path = write(tmp_path / name, '{"text": "one", "label": 1, "more": [1]}\r\n\n{"label": 2, "text": 2}\n')
     examples = read(path)
-    assert [(each.text_a, each.label) for each in examples] == [("one", "1"), ("2", "2")]
+    assert [(each.texts[0], each.label) for each in examples] == [("one", "1"), ("2", "2")]
     assert examples[1].where == f"{path}, line 3"
     assert examples[0].columns == {"text": "one", "label": 1, "more": [1]}
 
@@ -37,7 +37,7 @@ def test_json_lines(tmp_path: Path, name: str):
 def test_a_list_of_objects(tmp_path: Path, name: str, indent: int | None):
     rows = [{"text": "one", "label": 1, "more": [1]}, {"label": 2, "text": "half \ud83d"}]
     examples = read(write(tmp_path / name, "\n" + json.dumps(rows, indent=indent)))
-    assert [(each.text_a, each.label) for each in examples] == [("one", "1"), ("half \ufffd", "2")]
+    assert [(each.texts[0], each.label) for each in examples] == [("one", "1"), ("half \ufffd", "2")]
     place = f"object 2 (line {10 if indent else 2})"
     assert examples[1].where == f"{tmp_path / name}, {place}"
     assert examples[0].columns == rows[0]
@@ -130,11 +130,11 @@ def test_parquet(tmp_path: Path):
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table(table | {"day": [day] * count}), path)
     examples = read(path)
-    assert [each.text_a for each in examples] == table["text"]
+    assert [each.texts[0] for each in examples] == table["text"]
     assert {each.label for each in examples} == {"0", "1"}
     assert examples[-1].where == f"{path}, row {count}"
     assert examples[0].columns == {"text": "text 0", "label": 0, "day": "2024-01-02"}
-    assert [each.text_a for each in read(path, settings(text=0, label=1))] == table["text"]
+    assert [each.texts[0] for each in read(path, settings(text=0, label=1))] == table["text"]
 
 
 def test_parquet_of_bytes_and_of_numbers_that_are_none(tmp_path: Path):
@@ -146,7 +146,7 @@ def test_parquet_of_bytes_and_of_numbers_that_are_none(tmp_path: Path):
         "score": [float("nan"), float("inf")],
     }
     pyarrow.parquet.write_table(pyarrow.table(table), path)
-    assert [each.text_a for each in read(path)] == ["one", "zwölf"]
+    assert [each.texts[0] for each in read(path)] == ["one", "zwölf"]
     assert [each.columns["score"] for each in read(path)] == [None, "inf"]
     with pytest.raises(UserError, match="row 1, column 'image': holds bytes; expected a text or a number"):
         read(path, settings(text="image"))

@@ -16,7 +16,7 @@ def doubts(train: list[str], dev: list[str] | None = None) -> list[LabelDoubt]:
     splits = {"train": train} if dev is None else {"train": train, "dev": dev}
     counts = {name: Counter(labels) for name, labels in splits.items()}
     examples = {
-        name: [TextExample("", {"label": each}, "a", None, each) for each in labels]
+        name: [TextExample("", {"label": each}, ("a",), each) for each in labels]
         for name, labels in splits.items()
     }
     return label_doubts(counts, examples, settings())
@@ -58,14 +58,14 @@ def test_labels_of_train_alone_are_said() -> None:
 
 
 def test_blanks_around_labels_are_said() -> None:
-    row = TextExample("a.tsv, line 3", {"text": "a", "label": " neg"}, "a", None, "neg")
+    row = TextExample("a.tsv, line 3", {"text": "a", "label": " neg"}, ("a",), "neg")
     for label in ("label", 1):
         (doubt,) = label_doubts({"train": {"neg": 1}}, {"train": [row]}, settings(label=label))
         assert doubt.problem == "1 labels of train have blanks around them, first in a.tsv, line 3"
 
 
 def test_types_of_entities_are_doubted_too() -> None:
-    tagged = [TaggedExample("", {}, "a", ("a",), (), (tag,)) for tag in ("B-LOC", "B-loc")]
+    tagged = [TaggedExample("", {}, ("a",), ("a",), (), (tag,)) for tag in ("B-LOC", "B-loc")]
     lines = describe({"train": tagged}, {"train": Sizes([3, 3], 2)}, words())
     assert lines[-1].startswith("warning: labels that differ only in case,")
     assert "'LOC' (1), 'loc' (1); the model learns each as a class of its own" in lines[-1]

@@ -17,12 +17,12 @@ def label_lines(format: str, **values: Any) -> TaskSettings:
 
 
 def rows(path: Path, given: TaskSettings, labeled: bool = True) -> list[tuple[str, Any]]:
-    return [(each.text_a, each.label) for each in read(path, given, labeled)]
+    return [(each.texts[0], each.label) for each in read(path, given, labeled)]
 
 
 def test_the_columns_have_names_of_their_own() -> None:
     found = label_lines("fasttext")
-    assert (found.text, found.label) == ("text", "label")
+    assert (found.texts[0], found.label) == ("text", "label")
     assert label_lines("trec", label="fine").label == "fine"
 
 
@@ -32,7 +32,7 @@ def test_lines_of_fasttext(tmp_path: Path, name: str) -> None:
         tmp_path / name, '__label__spam Win a prize\r\n\n__label__ham\tSee: you, "ok\n at __label__ham six\n'
     )
     examples = read(path, label_lines("fasttext"))
-    assert [(each.text_a, each.label) for each in examples] == [
+    assert [(each.texts[0], each.label) for each in examples] == [
         ("Win a prize", "spam"),
         ('See: you, "ok', "ham"),
         ("at six", "ham"),
@@ -78,7 +78,7 @@ def test_lines_of_trec_have_a_coarse_label_and_a_fine_one(
 ) -> None:
     path = write(tmp_path / "a.label", "DESC:manner How did it ?\nHUM:ind  Who: he ?\n")
     examples = read(path, label_lines("trec", label=label))
-    assert (examples[0].text_a, examples[0].label) == ("How did it ?", expected)
+    assert (examples[0].texts[0], examples[0].label) == ("How did it ?", expected)
     assert examples[1].columns == {"label": "HUM", "fine": "HUM:ind", "text": "Who: he ?"}
 
 
@@ -91,7 +91,7 @@ def test_a_file_to_predict_has_labels_or_none(tmp_path: Path, format: str, with_
     texts = [("one", None), ("", None), ("Re:two", None)]
     path = write(tmp_path / "a.txt", with_labels)
     said: list[str] = []
-    assert [(each.text_a, each.label) for each in read(path, given, False, note=said.append)] == texts
+    assert [(each.texts[0], each.label) for each in read(path, given, False, note=said.append)] == texts
     assert len(said) == (format == "trec")
     bare = write(tmp_path / "bare.txt", "one\n\nRe:two\n")
     assert rows(bare, given, labeled=False) == texts
@@ -123,5 +123,5 @@ def test_a_file_that_is_read_otherwise_says_what_to_set(tmp_path: Path, line: st
             read(path, settings(columns=["text", "label", "more"]))
     said: list[str] = []
     path = tmp_path / "a.txt"
-    assert [each.text_a for each in read(path, settings(), False, report=said.append)] == [line, line]
+    assert [each.texts[0] for each in read(path, settings(), False, report=said.append)] == [line, line]
     assert said == [f"{path}, line 1: is read as text, from its first word on{hint}"]

@@ -174,7 +174,7 @@ def test_a_column_of_another_value_is_no_label(tmp_path: Path):
 
 
 def examples(*names: str) -> list[TextExample]:
-    return [TextExample(f"line {i}", {}, "a", None, label=name) for i, name in enumerate(names, 1)]
+    return [TextExample(f"line {i}", {}, ("a",), label=name) for i, name in enumerate(names, 1)]
 
 
 @pytest.mark.parametrize(

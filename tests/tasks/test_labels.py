@@ -14,11 +14,11 @@ from tests.tasks.reading import questions, settings, words
 
 
 def texts(*labels) -> list[TextExample]:
-    return [TextExample(f"a.tsv, line {i + 2}", {}, "x", None, label) for i, label in enumerate(labels)]
+    return [TextExample(f"a.tsv, line {i + 2}", {}, ("x",), label) for i, label in enumerate(labels)]
 
 
 def sentence(*tags: str) -> TaggedExample:
-    return TaggedExample("a.conll, line 1", {}, "", tags, (), tags)
+    return TaggedExample("a.conll, line 1", {}, ("",), tags, (), tags)
 
 
 @pytest.mark.parametrize(

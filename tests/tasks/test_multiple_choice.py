@@ -25,7 +25,7 @@ TASK = MultipleChoice(
 
 
 def example(a: str, b: str | None, choices: list[str], label: int | None = 0) -> ChoiceExample:
-    return ChoiceExample("made.jsonl, line 1", {}, a, b, tuple(choices), label)
+    return ChoiceExample("made.jsonl, line 1", {}, (a,) if b is None else (a, b), tuple(choices), label)
 
 
 EXAMPLES = [

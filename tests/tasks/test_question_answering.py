@@ -44,7 +44,7 @@ def made_task(
 def asked(context: str, *answers: str, question: str = "was it") -> QuestionExample:
     """A question whose answers stand where they are first found in the context."""
     found = tuple(Answer(answer, context.index(answer)) for answer in answers)
-    return QuestionExample("made.json, question q", {}, "q", question, context, found)
+    return QuestionExample("made.json, question q", {}, (question, context), "q", found)
 
 
 def pointing(items: list[Item], height: float = 9.0) -> list[Tensor]:
@@ -76,7 +76,7 @@ def test_a_long_context_is_cut_into_windows_that_overlap():
 def test_where_there_is_no_answer_the_target_is_cls(answers: tuple[str, ...]):
     (item,) = made_task().encode([asked("the cat sat", *answers)], TOKENIZER)
     assert item.target == ((5, 5) if answers else NOWHERE)
-    unlabeled = QuestionExample("here", {}, "q", "was it", "the cat sat", None)
+    unlabeled = QuestionExample("here", {}, ("was it", "the cat sat"), "q", None)
     assert made_task().encode([unlabeled], TOKENIZER)[0].target is None
 
 
@@ -108,7 +108,7 @@ def test_a_model_that_points_at_the_answer_gives_exactly_its_text(
     assume(len(TOKENIZER.encode(" ".join(chosen))) <= 8)  # half of what windows share
     start = len(blank.join([*words[:first], ""]))
     gold = Answer(blank.join(chosen), start)
-    example = QuestionExample("here", {}, "q", "was it", context, (gold,))
+    example = QuestionExample("here", {}, ("was it", context), "q", (gold,))
     task = made_task(max_length=40, doc_stride=16)
     items = task.encode([example], TOKENIZER)
     prediction = task.predict(example, items, pointing(items))
@@ -210,7 +210,7 @@ def test_every_answer_is_found_again(
     end = data.draw(st.integers(start + 1, len(context)))
     answer = context[start:end]
     assume(answer.strip() == answer and unicodedata.category(answer[0]) not in ("Mn", "Cf"))
-    example = QuestionExample("here", {}, "q", "a", context, (Answer(answer, start),))
+    example = QuestionExample("here", {}, ("a", context), "q", (Answer(answer, start),))
     task = made_task(max_length=128)
     (item,) = task.encode([example], tokenizers_of_kinds[kind])
     assert item.target != NOWHERE

@@ -18,8 +18,8 @@ from tests.folders.folders import tiny_tokenizer
 
 SETTINGS = TaskSettings(type="regression", text=["a", "b"], max_length=16)
 EXAMPLES = [
-    TextExample("made.tsv, line 1", {}, "the cat", "a cat", 4.5),
-    TextExample("made.tsv, line 2", {}, "the cat", "the night", 1.0),
+    TextExample("made.tsv, line 1", {}, ("the cat", "a cat"), 4.5),
+    TextExample("made.tsv, line 2", {}, ("the cat", "the night"), 1.0),
 ]
 
 
@@ -55,7 +55,7 @@ def test_pairs_of_one_first_text_are_ranked() -> None:
     task = Regression(SETTINGS)
     examples = [replace(each, label=float(i)) for i, each in enumerate(EXAMPLES)]
     assert task.score(examples, [Value(2.0), Value(1.0)])["mrr_at_10"] == 0.5
-    alone = [replace(each, text_b=None) for each in examples]
+    alone = [replace(each, given=each.given[:1]) for each in examples]
     assert "mrr_at_10" not in task.score(alone, [Value(2.0), Value(1.0)])
 
 
@@ -78,7 +78,8 @@ def test_numbers_are_standardized_and_equal_ones_divide_by_nothing(
     numbers: tuple[float, ...], mean: float, scale: float
 ) -> None:
     examples = numbered(*numbers)
-    task = Regression(SETTINGS).for_training(examples, print)
+    task = Regression(SETTINGS)
+    task.prepare(examples, print)
     assert task.standardization.mean == pytest.approx(mean)
     assert task.standardization.scale == pytest.approx(scale)
     batch = LabeledBatch(tuple(task.encode(examples, tiny_tokenizer())), pad_id=0)
@@ -93,8 +94,8 @@ def test_numbers_are_standardized_and_equal_ones_divide_by_nothing(
 def test_numbers_that_fp32_cannot_hold_are_refused_or_named() -> None:
     said: list[str] = []
     with pytest.raises(UserError, match=r"task.label: 1e\+31 is too large"):
-        Regression(SETTINGS).for_training(numbered(1.0, 1e31), said.append)
-    Regression(SETTINGS).for_training(numbered(1e6, 1e6 + 2), said.append)
+        Regression(SETTINGS).prepare(numbered(1.0, 1e31), said.append)
+    Regression(SETTINGS).prepare(numbered(1e6, 1e6 + 2), said.append)
     assert said == [
         "warning: the numbers differ by 1 around 1e+06, which is too little for fp32, the precision of a "
         "model's weights; subtract 1e+06 from all of them"
@@ -103,7 +104,8 @@ def test_numbers_that_fp32_cannot_hold_are_refused_or_named() -> None:
 
 def test_a_probability_is_not_standardized() -> None:
     task = Regression(SETTINGS.model_copy(update={"sigmoid": True}))
-    assert task.for_training(numbered(0.0, 1.0), print).standardization == AS_THEY_ARE
+    task.prepare(numbered(0.0, 1.0), print)
+    assert task.standardization == AS_THEY_ARE
 
 
 def test_a_head_stands_for_the_same_numbers_in_every_standardization() -> None:

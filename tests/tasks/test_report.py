@@ -8,7 +8,7 @@ from tests.tasks.reading import choices, questions, settings, words
 
 
 def row(text: str, label, where: str = "") -> TextExample:
-    return TextExample(where, {}, text, None, label)
+    return TextExample(where, {}, (text,), label)
 
 
 TRAIN = [
@@ -80,17 +80,17 @@ def test_several_labels_in_any_order_do_not_contradict():
 
 
 def test_what_is_counted_of_the_other_tasks():
-    tagged = [TaggedExample("", {}, "New York", ("New", "York"), (), ("B-LOC", "I-LOC"))]
+    tagged = [TaggedExample("", {}, ("New York",), ("New", "York"), (), ("B-LOC", "I-LOC"))]
     assert figures(*train_alone(tagged), words())["counts"]["train"] == {"LOC": 1}
-    asked = [QuestionExample("", {}, str(i), str(i), "c", (Answer("c", 0),) if i else ()) for i in range(3)]
+    asked = [QuestionExample("", {}, (str(i), "c"), str(i), (Answer("c", 0),) if i else ()) for i in range(3)]
     counts = figures(*train_alone(asked), questions())["counts"]["train"]
     assert counts == {"answered": 2, "without an answer": 1}
-    chosen = [ChoiceExample("", {}, "q", None, ("a", "b"), 1)]
+    chosen = [ChoiceExample("", {}, ("q",), ("a", "b"), 1)]
     assert figures(*train_alone(chosen), choices())["counts"]["train"] == {"choice 1": 1}
 
 
 def test_windows_are_counted_beside_rows():
-    tagged = [TaggedExample("", {}, "New York", ("New", "York"), (), ("B-LOC", "I-LOC"))] * 3
+    tagged = [TaggedExample("", {}, ("New York",), ("New", "York"), (), ("B-LOC", "I-LOC"))] * 3
     sizes = {"train": Sizes([1000, 20, 300], 12)}
     assert figures({"train": tagged}, sizes, words())["windows"] == {"train": 12}
     assert describe({"train": tagged}, sizes, words())[:2] == [

@@ -7,7 +7,7 @@ import pytest
 from bertcli.tasks.examples import ChoiceExample, Example, QuestionExample, TextExample
 from bertcli.tasks.row_words import ReadRow, read_texts
 from bertcli.tasks.supervised import build_task
-from bertcli.tasks.words import tagged_text
+from bertcli.tasks.words import running_text
 from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.folders.folders import SETTINGS, tiny_tokenizer
 from tests.tokenizer.tokenizers_of import LINES, make_tokenizer_folder
@@ -76,8 +76,8 @@ def read(kind: str, example: Example, window: int = 0, row: int = 0, **changes: 
 
 
 def test_both_texts_of_a_pair_are_read_and_what_is_cut_is_counted():
-    example = TextExample("here", {}, "the cats sat on the mat .", text_b="a dog", label=None)
-    assert texts_of(read("classification", example)) == example.text_a.split()
+    example = TextExample("here", {}, ("the cats sat on the mat .", "a dog"), label=None)
+    assert texts_of(read("classification", example)) == example.texts[0].split()
     assert texts_of(read("classification", example), 1) == ["a", "dog"]
     cut = read("classification", example, max_length=9)
     assert (texts_of(cut), texts_of(cut, 1), cut.dropped) == (["the", "cats", "sat"], ["a", "dog"], 4)
@@ -85,7 +85,7 @@ def test_both_texts_of_a_pair_are_read_and_what_is_cut_is_counted():
 
 def test_a_choice_is_read_with_its_text():
     choices = ("dog", "cats sat on")
-    example = ChoiceExample("here", {}, "it was", text_b="the", choices=choices, label=None)
+    example = ChoiceExample("here", {}, ("it was", "the"), choices=choices, label=None)
     assert texts_of(read("choices", example, row=0), 1) == ["the", "dog"]
     assert texts_of(read("choices", example, row=1), 1) == ["the", "cats", "sat", "on"]
     assert texts_of(read("choices", example, row=1, max_length=8), 1) == ["cats", "sat"]
@@ -93,7 +93,7 @@ def test_a_choice_is_read_with_its_text():
 
 def test_a_window_of_a_context_has_its_own_words():
     context = " ".join(["the cats sat on the mat .", "a dog ran in the dark"] * 2)
-    example = QuestionExample("here", {}, "q", question="he sat", context=context, answers=None)
+    example = QuestionExample("here", {}, ("he sat", context), id="q", answers=None)
     for window in range(3):
         found = read("questions", example, window=window, max_length=16, doc_stride=4)
         assert found.dropped == 28 - (found.row.length - 5)
@@ -103,15 +103,15 @@ def test_a_window_of_a_context_has_its_own_words():
 
 @pytest.mark.parametrize("window", [0, 1, 2])
 def test_a_window_of_tagged_words_has_all_its_words(window: int):
-    example = tagged_text("here", {}, " ".join(["the cats sat on the mats", "a dog ran in darks"] * 3))
+    example = running_text("here", {}, " ".join(["the cats sat on the mats", "a dog ran in darks"] * 3))
     found = read("tokens", example, window=window, max_length=16, doc_stride=6)
     assert len([place for word in found.words for place in word.tokens]) == found.row.length - 2
     assert found.dropped == 42 - (found.row.length - 2)
-    assert " ".join(texts_of(found)) in example.text
+    assert " ".join(texts_of(found)) in example.texts[0]
 
 
 def test_of_a_word_longer_than_a_window_the_beginning_is_read():
-    example = tagged_text("here", {}, "the " + "c" + "s" * 40 + " sat")
+    example = running_text("here", {}, "the " + "c" + "s" * 40 + " sat")
     tokenizer = tiny_tokenizer()
     task = build_task(SETTINGS["tokens"].model_copy(update={"max_length": 16}), ("O",))
     rows = [task.read(example, item, 0, tokenizer=tokenizer) for item in task.encode([example], tokenizer)]

@@ -8,7 +8,7 @@ from torch import Tensor
 from bertcli.config.task import TaskSettings
 from bertcli.model.architecture import Architecture
 from bertcli.model.task_models import VectorModel
-from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
+from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledBatch, forward
 from bertcli.tokenizer.frame import Row
 
@@ -20,7 +20,7 @@ def row(length: int) -> Row:
 def test_a_question_is_not_padded_to_its_paragraph() -> None:
     torch.manual_seed(0)
     model = VectorModel(Architecture(900, 16, 1, 2, 32, 600)).eval()
-    task = JointlySupervised(SentenceEmbedding(TaskSettings(type="sentence-embedding", text=["a", "b"])))
+    task = SentenceEmbedding(TaskSettings(type="sentence-embedding", text=["a", "b"]))
     lengths = [(8, 512), (11, 480), (5, 300), (9, 500), (7, 500)]
     batch = LabeledBatch(tuple(Item(n, (row(a), row(b)), None) for n, (a, b) in enumerate(lengths)), pad_id=0)
     shapes, plain = list[tuple[int, ...]](), model.forward

@@ -17,7 +17,7 @@ def tagged(words: list[str], tags: list[str], text: str | None = None) -> Tagged
         start = text.index(word, start)
         spans.append((start, start + len(word)))
         start += len(word)
-    return TaggedExample("here", {}, text, tuple(words), spans=tuple(spans), tags=tuple(tags))
+    return TaggedExample("here", {}, (text,), tuple(words), spans=tuple(spans), tags=tuple(tags))
 
 
 def answer(tags: list[str], *scores: float) -> Tagged:
@@ -64,7 +64,7 @@ CONTEXT = "The castle stands near the river."
 
 def question(context: str, *answers: str) -> QuestionExample:
     spans = tuple(Answer(each, context.index(each)) for each in answers)
-    return QuestionExample("here", {}, "1", "Where?", context=context, answers=spans)
+    return QuestionExample("here", {}, ("Where?", context), id="1", answers=spans)
 
 
 def given(context: str, text: str) -> Answered:

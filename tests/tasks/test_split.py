@@ -14,7 +14,7 @@ from bertcli.tasks.labels import _dev_rows, split_dev
 
 
 def rows(*given: tuple[str, object]) -> list[TextExample]:
-    return [TextExample(f"line {i}", {}, text, None, label) for i, (text, label) in enumerate(given)]  # pyright: ignore[reportArgumentType]
+    return [TextExample(f"line {i}", {}, (text,), label) for i, (text, label) in enumerate(given)]  # pyright: ignore[reportArgumentType]
 
 
 MANY = rows(*((f"text {i}", "spam" if i % 10 == 0 else "ham") for i in range(1000)))
@@ -73,7 +73,7 @@ def test_many_small_classes_still_give_their_share():
 
 def test_questions_of_one_context_stay_together():
     examples = [
-        QuestionExample(f"{i}", {}, f"{i}", f"question {i}", f"context {i // 5}", ()) for i in range(100)
+        QuestionExample(f"{i}", {}, (f"question {i}", f"context {i // 5}"), f"{i}", ()) for i in range(100)
     ]
     train, dev = split_dev(examples, 0.2, seed=0)
     assert len(dev) == 20
@@ -81,17 +81,19 @@ def test_questions_of_one_context_stay_together():
 
 
 def test_pairs_with_a_number_and_one_first_text_stay_together():
-    pairs = [TextExample(f"{i}", {}, f"question {i // 5}", f"passage {i}", float(i % 2)) for i in range(100)]
+    pairs = [
+        TextExample(f"{i}", {}, (f"question {i // 5}", f"passage {i}"), float(i % 2)) for i in range(100)
+    ]
     train, dev = split_dev(pairs, 0.2, seed=0)
     assert len(dev) == 20
-    assert not {each.text_a for each in train} & {each.text_a for each in dev}
+    assert not {each.texts[0] for each in train} & {each.texts[0] for each in dev}
 
 
 def test_few_first_texts_are_on_both_sides():
-    pairs = [TextExample(f"{i}", {}, f"task {i % 3}", f"answer {i}", float(i)) for i in range(60)]
+    pairs = [TextExample(f"{i}", {}, (f"task {i % 3}", f"answer {i}"), float(i)) for i in range(60)]
     train, dev = split_dev(pairs, 0.1, seed=0)
     assert (len(train), len(dev)) == (54, 6)
-    assert {each.text_a for each in dev} <= {each.text_a for each in train}
+    assert {each.texts[0] for each in dev} <= {each.texts[0] for each in train}
 
 
 @pytest.mark.parametrize("rare", ["rare", ("often", "rare"), None])
@@ -101,7 +103,7 @@ def test_what_one_row_alone_has_is_learned(rare: str | tuple[str, ...] | None, s
     examples: list = rows(*((f"text {i}", rare if i == 7 else often) for i in range(20)))
     if rare is None:
         examples = [
-            TaggedExample(f"{i}", {}, f"text {i}", ("a",), ((0, 1),), tags=("I-X" if i == 7 else "B-X",))
+            TaggedExample(f"{i}", {}, (f"text {i}",), ("a",), ((0, 1),), tags=("I-X" if i == 7 else "B-X",))
             for i in range(20)
         ]
     train, dev = split_dev(examples, 0.9, seed=seed)
@@ -111,7 +113,7 @@ def test_what_one_row_alone_has_is_learned(rare: str | tuple[str, ...] | None, s
 
 def test_a_group_that_alone_has_a_label_is_learned_as_a_whole():
     pairs = [
-        TextExample(f"{i}", {}, f"question {i // 5}", f"passage {i}", ("x", "rare") if i == 42 else ("x",))
+        TextExample(f"{i}", {}, (f"question {i // 5}", f"passage {i}"), ("x", "rare") if i == 42 else ("x",))
         for i in range(100)
     ]
     for seed in range(8):

@@ -13,7 +13,7 @@ from tests.tasks.reading import read, settings, write, write_jsonl
 def test_pairs(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "a\tb\tlabel\none\ttwo\tx\n")
     (example,) = read(path, settings(text=["a", "b"]))
-    assert (example.text_a, example.text_b, example.texts) == ("one", "two", ("one", "two"))
+    assert example.texts == ("one", "two")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_bad_rows_are_all_counted_before_they_are_refused(tmp_path: Path):
 def test_bad_rows_are_left_out_and_named(tmp_path: Path):
     path = write(tmp_path / "a.tsv", TWO_BAD)
     said: list[str] = []
-    assert [each.text_a for each in read(path, skip_bad=True, report=said.append)] == ["one", "three"]
+    assert [each.texts[0] for each in read(path, skip_bad=True, report=said.append)] == ["one", "three"]
     assert len(said) == 1
     assert said[0].startswith(f"{path}: left out 2 of 4 rows, which cannot be used:\n  {path}, line 3: ")
 
@@ -106,7 +106,7 @@ def test_nothing_is_left_of_a_file_of_bad_rows(tmp_path: Path):
 def test_empty_texts_to_predict_go_through_and_are_reported(tmp_path: Path):
     path = write(tmp_path / "a.tsv", "text\tn\none\t1\n\t2\n")
     said: list[str] = []
-    assert [each.text_a for each in read(path, labeled=False, report=said.append)] == ["one", ""]
+    assert [each.texts[0] for each in read(path, labeled=False, report=said.append)] == ["one", ""]
     assert said == [f"{path}: the text is empty in 1 of 2 rows:\n  {path}, line 3"]
 
 

@@ -42,7 +42,7 @@ def tagged(words: list[str], tags: list[str] | None = None) -> TaggedExample:
         start = spans[-1][1] + 1 if spans else 0
         spans.append((start, start + len(word)))
     labeled = None if tags is None else tuple(tags)
-    return TaggedExample("made.conll, line 1", {}, text, tuple(words), tuple(spans), labeled)
+    return TaggedExample("made.conll, line 1", {}, (text,), tuple(words), tuple(spans), labeled)
 
 
 def by_token(items: list[Item]) -> list[Tensor]:
@@ -100,7 +100,7 @@ def test_every_word_is_judged_once_by_its_own_first_piece(
         assert prediction.tags == example.tags
         assert task.is_right(example, prediction)
         for entity in prediction.entities:
-            assert example.text[entity.start : entity.end] == entity.text
+            assert example.texts[0][entity.start : entity.end] == entity.text
             assert entity.score == pytest.approx(1.0, abs=0.01)
 
 

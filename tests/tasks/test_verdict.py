@@ -28,7 +28,7 @@ def verdict(given: Any, examples: list[Any], metrics: Any) -> Verdict:
 
 
 def texts(labels: list[Any]) -> list[Any]:
-    return [TextExample("", {}, "a", None, label) for label in labels]
+    return [TextExample("", {}, ("a",), label) for label in labels]
 
 
 def of_labels(truth: str, given: str) -> Verdict:
@@ -83,12 +83,12 @@ def perfect(kind: str, most: int, rare: int) -> Verdict:
         scores = correlation_scores(numbers, numbers)
         return verdict(settings(type="regression"), texts(numbers), scores)
     if kind == "questions":
-        found, none = QuestionExample("", {}, "", "q", "c", (Answer("c", 0),)), ()
+        found, none = QuestionExample("", {}, ("q", "c"), "", (Answer("c", 0),)), ()
         asked: list[Any] = [replace(found, answers=none)] * most + [found] * rare
         gold = [[answer.text for answer in example.answers] for example in asked]
         return verdict(questions(), asked, answer_scores(gold, ["".join(right) for right in gold]))
     if kind == "choices":
-        chosen: list[Any] = [ChoiceExample("", {}, "a", None, ("x", "y"), n >= most) for n in range(rows)]
+        chosen: list[Any] = [ChoiceExample("", {}, ("a",), ("x", "y"), n >= most) for n in range(rows)]
         return verdict(choices(), chosen, {"accuracy": 1.0})
     vectors = {"type": "sentence-embedding", "text": ["a", "b"]}
     pair = SimilarExample("", {}, ("a", "b"), None)
@@ -145,18 +145,18 @@ def test_the_mean_value() -> None:
 
 def test_no_entity_no_answer_and_chance() -> None:
     tags = [("B-x", "O")] * 3
-    sentences: list[Any] = [TaggedExample("", {}, "a b", ("a", "b"), (), each) for each in tags]
+    sentences: list[Any] = [TaggedExample("", {}, ("a b",), ("a", "b"), (), each) for each in tags]
     outside = verdict(words(), sentences, entity_scores(tags, [("O", "O")] * 3))
     assert outside.text.startswith("no entity was found correctly: F1 0")
     assert verdict(words(), sentences, entity_scores(tags, tags)).better
 
-    answered: list[Any] = [QuestionExample("", {}, "", "q", "c", (Answer("c", 0),))] * 4
+    answered: list[Any] = [QuestionExample("", {}, ("q", "c"), "", (Answer("c", 0),))] * 4
     for answers, better in ((["x"] * 4, False), (["c"] * 4, True)):
         assert verdict(questions(), answered, answer_scores([["c"]] * 4, answers)).better == better
-    half: list[Any] = answered + [QuestionExample("", {}, "", "q", "c", ())] * 4
+    half: list[Any] = answered + [QuestionExample("", {}, ("q", "c"), "", ())] * 4
     none = verdict(questions(), half, answer_scores([["c"]] * 4 + [[]] * 4, [""] * 8))
     assert (none.better, none.baseline) == (False, {"exact_match": 50.0})
 
-    asked: list[Any] = [ChoiceExample("", {}, "a", None, ("x", "y"), n % 2) for n in range(100)]
+    asked: list[Any] = [ChoiceExample("", {}, ("a",), ("x", "y"), n % 2) for n in range(100)]
     assert not verdict(choices(), asked, {"accuracy": 0.52}).better
     assert verdict(choices(), asked, {"accuracy": 0.8}).better

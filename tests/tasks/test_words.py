@@ -48,7 +48,7 @@ def test_a_text_a_line_to_predict(tmp_path: Path):
     first, blank, second = read(path, words(), labeled=False)
     assert blank.words == ()
     assert (first.words, first.spans[1], first.tags) == (("In", "Berlin", "."), (3, 9), None)
-    assert (second.text, second.columns, second.where) == ("Hi", {"text": "Hi"}, f"{path}, line 3")
+    assert (second.texts, second.columns, second.where) == (("Hi",), {"text": "Hi"}, f"{path}, line 3")
 
 
 @pytest.mark.parametrize("given", [{}, {"text": "message"}])
@@ -66,7 +66,7 @@ def test_tables_of_texts_to_predict(tmp_path: Path, given: dict):
 def test_lists_of_words_and_tags(tmp_path: Path):
     path = write_jsonl(tmp_path / "a.jsonl", {"tokens": ["In", "Berlin"], "tags": ["O", "S-LOC"]})
     (example,) = read(path, words(text="tokens", label="tags"))
-    assert (example.text, example.tags) == ("In Berlin", ("O", "B-LOC"))
+    assert (example.texts, example.tags) == (("In Berlin",), ("O", "B-LOC"))
     assert read(path, words(text="tokens"), labeled=False)[0].tags is None
 
 

@@ -10,7 +10,7 @@ from bertcli.batches.share import Share
 from bertcli.config.task import TaskSettings
 from bertcli.model.architecture import Architecture
 from bertcli.model.task_models import VectorModel
-from bertcli.tasks.sentence_embedding import JointlySupervised, SentenceEmbedding
+from bertcli.tasks.sentence_embedding import SentenceEmbedding
 from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tokenizer.frame import Row
 from bertcli.training.loop import LoopSettings, SecondPass, joined, train
@@ -42,9 +42,9 @@ def items(pairs: int, scored: bool) -> list[Item]:
     return found
 
 
-def new_task(scored: bool) -> JointlySupervised:
+def new_task(scored: bool) -> SentenceEmbedding:
     settings = TaskSettings(type="sentence-embedding", text=["a", "b"], label="score" if scored else None)
-    return JointlySupervised(SentenceEmbedding(settings))
+    return SentenceEmbedding(settings)
 
 
 def gradients(model: nn.Module) -> list[torch.Tensor]:

@@ -18,7 +18,7 @@ from bertcli.folders.run_layout import read_verdict
 from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
 from bertcli.tasks.classification import Classification
-from bertcli.tasks.supervised import LabeledBatch, Supervised, build_task
+from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.step_report import StepReport
@@ -232,7 +232,7 @@ def steps_in_micro_batches(kind: str, micro_batch_size: int) -> list[StepReport]
         rate=lambda step: 1e-3,
     )
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    return list(train(model, Supervised(task), steps, optimizer, settings, 0))
+    return list(train(model, task, steps, optimizer, settings, 0))
 
 
 @pytest.mark.parametrize("kind", ["classification", "tokens", "choices"])

@@ -66,7 +66,7 @@ def sample_messages(settings: TaskSettings) -> Iterator[Any]:
         )
     columns = settings_of_texts("message")
     messages = read_examples(find_labeled_file("sms-spam"), columns, labeled=False, report=lambda line: None)
-    return read_inputs([example.text_a for example in messages], None, settings, report=lambda line: None)
+    return read_inputs([example.texts[0] for example in messages], None, settings, report=lambda line: None)
 
 
 def bench_predict(

@@ -24,6 +24,7 @@ from bertcli.tasks.files import file_format, find_labeled_file, read_examples
 from bertcli.tasks.label_doubts import label_doubts
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import build_task, full_lengths
+from bertcli.tasks.table import LabeledFile
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 CUT = 0.1
@@ -83,7 +84,7 @@ class LabeledCheck:
         left_out, notes, found = list[str](), list[str](), list[Finding]()
         examples, settings = list[Example](), task.settings
         with self._failing():
-            if file_format(path, settings, labeled=True) != "parquet":
+            if file_format(LabeledFile(path, settings)) != "parquet":
                 found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
                 settings = with_values(settings, {"bad_bytes": decoding.bad_bytes})
             # Unusable rows raise an error at the end of the file, when the loop has all other rows.
@@ -104,7 +105,8 @@ class LabeledCheck:
         task, settings = self._config.task, self._config.task.settings
         with self._failing():
             labels = label_set(train, settings)
-            built = build_task(settings, labels).for_training(train, self._warn, task.class_weights)
+            built = build_task(settings, labels)
+            built.prepare(train, self._warn, task.class_weights)
             items = {"train": built.encode(train, tokenizer)}
             with self._failing():
                 check_labels(dev, labels, settings)

@@ -13,8 +13,9 @@ from bertcli.advice.check.language import likely_language
 from bertcli.config.task import LABEL_LINES
 from bertcli.corpus.encodings import BAD_BYTES_KEPT, KEPT, is_damaged, wide_encoding
 from bertcli.system.errors import UserError
+from bertcli.tasks.conll import DOCUMENT, conll_fields, holds_plain_tags, is_conllu
 from bertcli.tasks.rows import likely_format
-from bertcli.tasks.tags import DOCUMENT, conll_fields, holds_plain_tags, is_conllu, is_tag
+from bertcli.tasks.tags import is_tag
 
 Kind = Literal[
     "text", "json-texts", "jsonl", "parquet", "tsv", "csv", "conll", "squad", "fasttext", "trec", "json"

@@ -16,7 +16,7 @@ from bertcli.tasks.files import file_format, settings_of_texts
 from bertcli.tasks.registry import TASKS
 from bertcli.tasks.rows import open_jsonl, open_parquet
 from bertcli.tasks.supervised import LabeledTask, task_class
-from bertcli.tasks.table import Row
+from bertcli.tasks.table import LabeledFile, Row
 
 SOME_ROWS, MOST_ROWS = 2_000, 100_000
 """Numbers of rows that are read to recognize a file, and to recognize its task."""
@@ -31,7 +31,7 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
     comments: dict[str, str] = {}
     is_table, is_named = seen.kind in _TABLES, True
     how = {"jsonl": "JSON", "parquet": "Parquet"}.get(seen.kind, "")
-    if is_table and file_format(seen.path, settings_of_texts(), labeled=True) != seen.kind:
+    if is_table and file_format(LabeledFile(seen.path, settings_of_texts())) != seen.kind:
         keys["format"] = seen.kind
         comments["format"] = f"by its content; the suffix {suffix_of(seen.path) or '(none)'} does not say it"
     if seen.encoding.name != "utf-8":
@@ -43,7 +43,7 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
     if seen.kind in ("tsv", "csv"):
         separator, records = _records(seen)
         name = _SEPARATORS[separator]
-        if find_separator(seen.path, seen.kind, settings_of_texts(**keys)) != separator:
+        if find_separator(LabeledFile(seen.path, settings_of_texts(**keys)), seen.kind) != separator:
             keys["separator"] = separator
             comments["separator"] = f"{name} divide the lines into {len(records[0])} fields"
         is_named = _has_header(records)
@@ -64,22 +64,18 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
 
 
 def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
-    settings = settings_of_texts(**keys)
+    file = LabeledFile(seen.path, settings_of_texts(**keys))
     if seen.kind == "jsonl":
-        table = open_jsonl(seen.path, settings.decoding, _quiet)
+        table = open_jsonl(file)
     elif seen.kind == "parquet":
-        table = open_parquet(seen.path)
+        table = open_parquet(file)
     else:
-        table = open_delimited(seen.path, seen.kind, settings, labeled=True, report=_quiet, note=_quiet)
+        table = open_delimited(file, seen.kind)
     rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), most)
     found: list[Mapping[str, Any]] = [row.values for row in rows]
     if not found:
         raise UserError(f"{seen.path}: holds no rows that can be read{table.hint}")
     return found
-
-
-def _quiet(line: str) -> None:
-    """Drop a line that a run would print."""
 
 
 def _records(seen: Seen) -> tuple[str, list[list[str]]]:
@@ -134,7 +130,7 @@ def can_be_labeled(seen: Seen) -> bool:
     """True if JSON lines or Parquet hold labels. Raises `UserError` for labels that cannot be read."""
     sample = read_table(seen, SOME_ROWS)
     _refuse_unreadable(sample)
-    return any((task.may_be_in or task.recognize)(sample) for task in _tasks())
+    return any(task.may_be_in(sample) for task in _tasks())
 
 
 def _tasks() -> list[type[LabeledTask]]:

@@ -1,17 +1,20 @@
-"""What a labeled task reads: the keys of its config, its files, and the rows that become its examples."""
+"""The facts of a labeled task: what it reads, and what its model folders show."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bertcli.config.task import TaskSettings
+from bertcli.families.family import HeadKind
 from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import Example, TextExample
-from bertcli.tasks.table import BadRow, Table
+from bertcli.tasks.table import BadRow, LabeledFile, Table
+
+_MOST_OUTPUTS = 1 << 20
+"""A limit that is higher than any head needs."""
 
 
-class ReadingTask(ABC):
+class TaskFacts(ABC):
     """The part of a `LabeledTask` that is known before there are examples; all of it belongs to the class.
 
     Attributes:
@@ -23,8 +26,10 @@ class ReadingTask(ABC):
         takes_pairs: whether a row of one text may also be a pair.
         is_cased: whether capitals matter, as in names; `init` then takes a cased model.
         longest_row: the most tokens of a row that `init` chooses.
-        may_be_in: whether JSON or Parquet has labels of this task, and is no corpus; None: by `recognize`.
         any_texts: whether files with more or fewer texts a row than the model was trained on can be read.
+        head: what its head reads, a key of `Family.heads`; None: the model has no head and gives vectors.
+        names_outputs: whether the head's outputs have names, the labels; else there is one, or start and end.
+        in_windows: whether a long text is divided into several items; else it is cut.
     """
 
     type: ClassVar[str]
@@ -36,7 +41,9 @@ class ReadingTask(ABC):
     any_texts: ClassVar[bool] = False
     is_cased: ClassVar[bool] = False
     longest_row: ClassVar[int] = 512
-    may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
+    head: ClassVar[HeadKind | None]
+    names_outputs: ClassVar[bool] = False
+    in_windows: ClassVar[bool] = False
 
     @staticmethod
     def recognize(sample: Sample) -> Recognized | None:
@@ -46,6 +53,11 @@ class ReadingTask(ABC):
         file. Raises `UserError` for labels of this task that cannot be read.
         """
         return None
+
+    @classmethod
+    def may_be_in(cls, sample: Sample) -> bool:
+        """True if JSON or Parquet has labels of this task, and is no corpus."""
+        return cls.recognize(sample) is not None
 
     @classmethod
     def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -92,18 +104,11 @@ class ReadingTask(ABC):
 
     @staticmethod
     @abstractmethod
-    def table_examples(table: Table, settings: TaskSettings, labeled: bool) -> Iterator[Example | BadRow]:
+    def table_examples(table: Table) -> Iterator[Example | BadRow]:
         """An example for each row of a table. Raises `UserError` if a column is missing."""
 
     @staticmethod
-    def own_examples(
-        path: Path,
-        settings: TaskSettings,
-        labeled: bool,
-        *,
-        report: Callable[[str], None],
-        note: Callable[[str], None],
-    ) -> Iterator[Example | BadRow]:
+    def own_examples(file: LabeledFile) -> Iterator[Example | BadRow]:
         """The examples of a file in the format of `formats` that is no table."""
         raise NotImplementedError
 
@@ -111,8 +116,7 @@ class ReadingTask(ABC):
     def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> Example:
         """The unlabeled example of a row's texts: as many as `num_texts`, then any choices."""
         names = ("text",) if len(texts) == 1 else ("text_a", "text_b")
-        columns = dict[str, Any](zip(names, texts, strict=True))
-        return TextExample(where, columns, texts[0], text_b=texts[1] if len(texts) > 1 else None, label=None)
+        return TextExample(where, dict(zip(names, texts, strict=True)), tuple(texts), label=None)
 
     @staticmethod
     def label_set(examples: Iterable[Any], settings: TaskSettings) -> tuple[str, ...]:
@@ -122,3 +126,48 @@ class ReadingTask(ABC):
             UserError: too few labels to choose from.
         """
         return ()
+
+    @classmethod
+    def is_in(cls, config: Mapping[str, Any]) -> bool:
+        """True if a `config.json` that another library wrote for a class with this head fits this task.
+
+        If it fits several tasks, the first of `tasks.registry.TASKS` reads it.
+        """
+        return cls.head is not None
+
+    @classmethod
+    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings for such a `config.json`, beside the length of rows: columns have transformers' names.
+
+        Raises `ValueError` for a model that this task cannot have.
+        """
+        return {"text": "text"}
+
+    @classmethod
+    def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
+        """The keys of `config.json` by which other libraries read the model, except the class."""
+        if not labels:
+            return {}
+        return {
+            "id2label": {str(i): label for i, label in enumerate(labels)},
+            "label2id": {label: i for i, label in enumerate(labels)},
+        }
+
+
+def output_names(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a head's outputs in their order; without names, those that transformers gives."""
+    id2label = config.get("id2label")
+    if isinstance(id2label, Mapping):
+        return tuple(str(id2label[i]) for i in sorted(id2label, key=lambda i: (len(i), i)))
+    number = config.get("num_labels")
+    return tuple(f"LABEL_{i}" for i in range(min(number, _MOST_OUTPUTS) if isinstance(number, int) else 2))
+
+
+def score_keys(settings: TaskSettings, activation: str) -> dict[str, Any]:
+    """The key by which `CrossEncoder.predict`, release 4 or later, gives our number for a pair; else empty.
+
+    It takes the sigmoid of every single output without the key.
+    """
+    if len(settings.text_columns) != 2:
+        return {}
+    return {"sentence_transformers": {"activation_fn": f"torch.nn.modules.{activation}"}}
