@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from bertcli.batches.batch import Batch
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import DistillationConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.model_folder import load_model_folder
 from bertcli.model.pretraining import PretrainingModel, PretrainingOutput
@@ -41,30 +40,28 @@ class Distillation:
         self.teacher = teacher.eval().requires_grad_(False)
         kl, mlm, cosine = weights
         self._weights: dict[str, float] = {"kl": kl, "mlm": mlm, "cosine": cosine}
+        self._left_out = {name for name in ("kl", "cosine") if self._weights[name] == 0}
 
     def counts(self, batch: Batch) -> dict[str, int]:
         counts = {"kl": batch.num_masked, **self._words.counts(batch), "cosine": batch.num_tokens}
-        return {name: count for name, count in counts.items() if self._is_measured(name)}
-
-    def _is_measured(self, name: str) -> bool:
-        return name not in ("kl", "cosine") or self._weights[name] > 0
+        return {name: count for name, count in counts.items() if name not in self._left_out}
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
-        batch, hidden = round_masked(batch), self._is_measured("cosine")
+        batch, hidden = round_masked(batch), "cosine" not in self._left_out
         inputs = batch.ids_BT, batch.segments_BT, batch.mask_BT, batch.masked_M
         with torch.no_grad():
             taught: PretrainingOutput = self.teacher.to(batch.ids_BT.device)(*inputs, hidden=hidden)
         output: PretrainingOutput = model(*inputs, hidden=hidden)
         terms = self._words.terms_of(output, batch)
-        if self._is_measured("kl"):
+        if "kl" not in self._left_out:
             counted_M = batch.targets_M != IGNORED
             logits = output.mlm_logits_MV[counted_M], taught.mlm_logits_MV[counted_M]
             shared = min(each.shape[1] for each in logits)  # tables may have more rows than the vocabulary
             own, theirs = (each[:, :shared] for each in logits)
             divergence = soft_divergence(own.float(), theirs.float(), self._temperature)
-            terms["kl"] = Term(divergence, correct=None)
+            terms["kl"] = Term(divergence)
         if output.hidden_BTD is not None and taught.hidden_BTD is not None:
-            terms["cosine"] = Term(_angles(output.hidden_BTD, taught.hidden_BTD, batch.mask_BT), correct=None)
+            terms["cosine"] = Term(_angles(output.hidden_BTD, taught.hidden_BTD, batch.mask_BT))
         return {name: replace(term, weight=self._weights.get(name, 1.0)) for name, term in terms.items()}
 
 
@@ -80,14 +77,10 @@ def taught(task: Task, config: PretrainConfig, tokenizer: Tokenizer) -> Distilla
     Raises:
         UserError: the teacher cannot be read, lacks an MLM head, or has another tokenizer.
     """
-    assert config.distillation is not None
+    settings = config.distillation
+    assert settings is not None
     assert isinstance(task, MaskedLanguage)
-    teacher = _load_teacher(config.distillation, tokenizer)
-    return Distillation(task, teacher, config.distillation.temperature, weights=config.distillation.weights)
-
-
-def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> PretrainingModel:
-    folder = resolve_model(config.teacher)
+    folder = resolve_model(settings.teacher)
     loaded = load_model_folder(folder, pairs=False, dropout=0.0, mask_decoder=True)
     loaded.need("mlm_head")
     if loaded.tokenizer.hash != tokenizer.hash:
@@ -96,7 +89,7 @@ def _load_teacher(config: DistillationConfig, tokenizer: Tokenizer) -> Pretraini
             "cannot be compared. Start the student without model.init_from, or from a model with the "
             "teacher's tokenizer"
         )
-    return loaded.model
+    return Distillation(task, loaded.model, settings.temperature, weights=settings.weights)
 
 
 @torch.no_grad()
@@ -110,15 +103,12 @@ def start_like(student: PretrainingModel, teacher: PretrainingModel) -> None:
     for name, own in student.state_dict().items():
         other = source.get(_name_in_teacher(name, student, teacher))
         if other is not None and other.shape[1:] == own.shape[1:] and len(other) > len(own):
-            other = other[: len(own)] if _is_of_words(name) else other  # rows beyond the vocabulary
+            is_of_words = name in ("body.embeddings.word.weight", "mlm_head.bias")
+            other = other[: len(own)] if is_of_words else other  # rows beyond the vocabulary
         if other is not None and other.shape == own.shape:
             given[name] = other
     student.load_state_dict(student.state_dict() | given)
     say(f"the student starts with {len(given)} of its {len(student.state_dict())} tensors from the teacher")
-
-
-def _is_of_words(name: str) -> bool:
-    return name in ("body.embeddings.word.weight", "mlm_head.bias")
 
 
 def _name_in_teacher(name: str, student: PretrainingModel, teacher: PretrainingModel) -> str:

@@ -1,5 +1,6 @@
 """Masked language modeling: the cross-entropy over a vocabulary, and the task with its pair term."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,11 @@ def vocabulary_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Term:
     loss = F.cross_entropy(logits_MV.float(), targets_M, reduction="sum", ignore_index=IGNORED)
     at_target_M, highest_M = _at_target_and_highest(logits_MV.detach(), targets_M)
     return Term(loss, _num_right(at_target_M, highest_M, targets_M))
+
+
+def cross_entropy(compiled: bool) -> Callable[[Tensor, Tensor], Term]:
+    """`vocabulary_cross_entropy`, if `compiled` by torch."""
+    return torch.compile(vocabulary_cross_entropy) if compiled else vocabulary_cross_entropy
 
 
 def soft_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
@@ -90,10 +96,7 @@ class MaskedLanguage:
     """
 
     def __init__(self, pairs: PairRule, compiled: bool = False) -> None:
-        self._pairs = pairs
-        self._cross_entropy = (
-            torch.compile(vocabulary_cross_entropy) if compiled else vocabulary_cross_entropy
-        )
+        self._pairs, self._cross_entropy = pairs, cross_entropy(compiled)
 
     def counts(self, batch: Batch) -> dict[str, int]:
         counts = {"mlm": batch.num_masked}

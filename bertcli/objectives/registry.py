@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ SENTENCE_ORDER = PairRule("sop", ("InOrder", "Swapped"), "draw_ordered", true_sh
 """Sentence order prediction (Lan et al. 2020, section 3.1)."""
 
 
+ObjectiveName = Literal["mlm", "mlm+nsp", "mlm+sop", "rtd"]
+
+
 @dataclass(frozen=True)
 class Objective:
     """What a model learns from text alone.
@@ -62,7 +65,7 @@ class Objective:
         keys: section and key of each entry of a config that only this objective reads.
     """
 
-    name: str
+    name: ObjectiveName
     kind: str
     pairs: PairRule = ONE_TEXT
     learned_by: str = "bertcli.objectives.learner:Learner"
@@ -84,7 +87,3 @@ RTD = Objective(
 )
 OBJECTIVES = {each.name: each for each in (MLM, MLM_NSP, MLM_SOP, RTD)}
 """The value of `data.objective` -> the objective."""
-if TYPE_CHECKING:
-    ObjectiveName = str
-else:
-    ObjectiveName = Literal[tuple(OBJECTIVES)]

@@ -20,7 +20,7 @@ from bertcli.model.init import expected_first_mlm_loss
 from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel, RtdOutput
 from bertcli.objectives.base import Reference, Term, words_reference
 from bertcli.objectives.learner import Learner
-from bertcli.objectives.masked_language import round_masked, vocabulary_cross_entropy
+from bertcli.objectives.masked_language import cross_entropy, round_masked
 from bertcli.system.terminal import say
 
 
@@ -32,10 +32,7 @@ class ReplacedTokens:
 
     def __init__(self, weight: float, compiled: bool = False) -> None:
         """Build the task. `compiled` is that of `MaskedLanguage`."""
-        self._weight = weight
-        self._cross_entropy = (
-            torch.compile(vocabulary_cross_entropy) if compiled else vocabulary_cross_entropy
-        )
+        self._weight, self._cross_entropy = weight, cross_entropy(compiled)
 
     def counts(self, batch: Batch) -> dict[str, int]:
         return {"mlm": batch.num_masked, "rtd": batch.num_tokens}

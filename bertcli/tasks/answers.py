@@ -26,6 +26,7 @@ Gold = Sequence[Sequence[str]]
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NAMES = ("exact_match", "f1")
 
 
 NO_ANSWER = "no answer in the text"
@@ -98,7 +99,7 @@ def best_thresholds(
     pairs = _per_question(gold, answers)
     order = sorted(range(len(gold)), key=null_differences.__getitem__)
     scores: dict[str, float] = {}
-    for column, name in enumerate(("exact_match", "f1")):
+    for column, name in enumerate(_NAMES):
         total = best = float(sum(not right for right in gold))
         threshold = null_differences[order[0]] - 1.0
         for place, i in enumerate(order):
@@ -136,9 +137,8 @@ def _overlap(words: list[str], right: list[str], empty: float) -> float:
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
-    exact = sum(exact for exact, _ in pairs)
-    overlap = sum(overlap for _, overlap in pairs)
-    return {"exact_match": 100.0 * exact / len(pairs), "f1": 100.0 * overlap / len(pairs)}
+    totals = map(sum, zip(*pairs, strict=True))
+    return {name: 100.0 * total / len(pairs) for name, total in zip(_NAMES, totals, strict=True)}
 
 
 MAX_TOKENS = 30
@@ -222,11 +222,9 @@ def characters_of(context: str, spans: NDArray[np.int32], first: int, last: int)
     limit = int(spans[last + 1, 0]) if last + 1 < len(spans) else len(context)
     while end < limit and unicodedata.category(context[end]) == "Mn":
         end += 1
-    while start < end and context[start].isspace():
-        start += 1
-    while start < end and context[end - 1].isspace():
-        end -= 1
-    return start, end
+    inside = context[start:end]
+    start += len(inside) - len(inside.lstrip())
+    return start, start + len(inside.strip())
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ class Classification(LabeledTask):
         """The verdict beside the most frequent label, or the best constant set of labels."""
         if self.multi_label:
             return label_sets_verdict([each.names for each in examples], metrics)
-        return labels_verdict([each.stratum for each in examples], metrics)
+        return labels_verdict([str(each.label) for each in examples], metrics)
 
     def right_answer(self, example: TextExample) -> Any:
         return list(example.names) if self.multi_label else example.label

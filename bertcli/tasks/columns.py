@@ -19,17 +19,8 @@ _LABEL_NAMES = (
     *("label", "labels", "class", "category", "categories", "target", "gold_label", "sentiment", "polarity"),
     *("score", "similarity", "rating", "stars", "intent", "topic", "topics", "quality", "is_duplicate"),
     *("gold", "answer", "tag", "tags", "ner_tags", "y", "spam", "emotion", "stance", "toxicity", "classes"),
-    *(
-        "emotions",
-        "targets",
-        "intents",
-        "genres",
-        "aspects",
-        "label_ids",
-        "correct",
-        "answer_key",
-        "answerkey",
-    ),
+    *("emotions", "targets", "intents", "genres", "aspects", "label_ids", "correct", "answer_key"),
+    "answerkey",
 )
 _OTHER_NAMES = re.compile(
     r"(.*[ _#-])?(id|idx|index|no|nr|url|link|source\d?|date|time|timestamp|author|user|lang|language|file|"
@@ -80,8 +71,7 @@ class Column:
         """The values if all are lists, or texts of lists as programs write them: `['a', 'b']`, `0 1 0`."""
         found = []
         for value in self.values:
-            items = value if isinstance(value, list) else _written(value) if isinstance(value, str) else None
-            if items is None:
+            if (items := _items(value)) is None:
                 return None
             found.append(items)
         return found or None
@@ -172,13 +162,16 @@ class Recognized:
     comments: dict[str, str] = field(default_factory=dict)
     summary: str = ""
 
+    def add(self, key: str, value: Any, why: str) -> None:
+        """Take a key, with its reason."""
+        self.keys[key], self.comments[key] = value, why
+
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     """The columns of all rows, in the order of the first."""
-    names = dict.fromkeys(name for row in rows for name in row)
     found = []
-    for name in names:
-        values = [row.get(name) for row in rows]
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = (row.get(name) for row in rows)
         kept = [value for value in values if value is not None and str(value).strip()]
         found.append(Column(name, kept, len(rows)))
     return found
@@ -191,7 +184,7 @@ def text_column(columns: Sequence[Column]) -> Column | None:
     return max(named or texts, key=lambda column: column.characters, default=None)
 
 
-def pair_columns(columns: Sequence[Column], is_named: bool) -> tuple[Column, Column] | None:
+def text_pair(columns: Sequence[Column], is_named: bool) -> tuple[Column, Column] | None:
     """Two columns of text that make a pair, if their names say so or no column has a name; else None."""
     texts = {column.name.lower(): column for column in columns if column.is_text}
     for first, second in _PAIRS:
@@ -227,9 +220,11 @@ def names_of(columns: Sequence[Column]) -> str:
     return ", ".join(scalar(column.name) for column in columns)
 
 
-def _written(text: str) -> list[Any] | None:
-    found = written_list(text)
-    return bits(text) if found is None else found
+def _items(value: Any) -> list[Any] | None:
+    if not isinstance(value, str):
+        return value if isinstance(value, list) else None
+    found = written_list(value)
+    return bits(value) if found is None else found
 
 
 def _number(value: Any) -> float | None:

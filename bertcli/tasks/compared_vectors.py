@@ -36,16 +36,16 @@ def ranking_loss(vectors_BCD: Tensor, keys: Sequence[Sequence[Key]], scale: floa
     logits_BK = scale * unit_BCD[:, 0] @ candidates_KD.T
     columns = [row[place] for place in range(1, len(keys[0])) for row in keys]
     left_out = left_out_candidates(keys, columns, own=range(len(keys)))
-    if left_out:
-        rows, places = torch.tensor(left_out, device=logits_BK.device).T
+    if pairs := [(row, column) for row, out in enumerate(left_out) for column in out]:
+        rows, places = torch.tensor(pairs, device=logits_BK.device).T
         logits_BK = logits_BK.index_put((rows, places), logits_BK.new_tensor(-torch.inf))
     return F.cross_entropy(logits_BK, torch.arange(len(keys), device=logits_BK.device))
 
 
 def left_out_candidates(
     keys: Sequence[Sequence[Key]], columns: Sequence[Key], own: Sequence[int]
-) -> list[tuple[int, int]]:
-    """The (row, column) of each candidate that is not compared with the row's own positive.
+) -> list[list[int]]:
+    """The columns of the candidates that are not compared with each row's own positive.
 
     Args:
         keys: anchor, positive and further texts of each row.
@@ -59,11 +59,8 @@ def left_out_candidates(
     for column, key in enumerate(columns):
         places[key].append(column)
     return [
-        (row, column)
+        [column for key in right[anchor] for column in places.get(key, ()) if column != own[row]]
         for row, (anchor, *_) in enumerate(keys)
-        for key in right[anchor]
-        for column in places.get(key, ())
-        if column != own[row]
     ]
 
 
@@ -168,7 +165,7 @@ def rank_positives(
     candidates_KD = unit_NCD[rows, places]
     found, loss = list[Ranked](), 0.0
     step = max(1, _AT_ONCE // len(columns))
-    left_out = _by_row(left_out_candidates(keys, list(columns), own), len(keys))
+    left_out = left_out_candidates(keys, list(columns), own)
     for start in range(0, len(keys), step):
         cosines_BK = unit_NCD[start : start + step, 0] @ candidates_KD.T
         for row, out in enumerate(left_out[start : start + step]):
@@ -177,13 +174,6 @@ def rank_positives(
         loss += float(F.cross_entropy(scale * cosines_BK, own_B, reduction="sum"))
         found += _ranked(cosines_BK, own_B, list(first.values()))
     return loss / len(keys), found
-
-
-def _by_row(pairs: Sequence[tuple[int, int]], rows: int) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in range(rows)]
-    for row, column in pairs:
-        found[row].append(column)
-    return found
 
 
 def _ranked(cosines_BK: Tensor, own_B: Tensor, places: Sequence[tuple[int, int]]) -> Iterator[Ranked]:

@@ -1,7 +1,7 @@
 """CoNLL files: which columns hold words and tags, and the words of each sentence with their tags."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,17 +46,18 @@ class Layout:
     others: tuple[int, ...] = ()
     is_plain: bool = False
 
-    def is_comment(self, fields: list[str]) -> bool:
-        """True if a line before a sentence is a comment."""
-        if not fields[0].startswith("#"):
-            return False
-        if self.counting or len(fields) != self.width:
-            return True
-        return self.tag is not None and not self.is_plain and not is_tag(fields[self.tag])
+    def is_word(self, fields: list[str], is_first: bool) -> bool:
+        """True if a line holds a word, and not a comment, or a multiword token or an empty node of CoNLL-U.
 
-    def is_word(self, fields: list[str]) -> bool:
-        """True if a line holds a word, and not a multiword token or an empty node of CoNLL-U."""
-        return not (self.counting and _NO_WORD.fullmatch(fields[0]))
+        Comments stand before a sentence; `is_first` says whether the line does.
+        """
+        if self.counting and _NO_WORD.fullmatch(fields[0]):
+            return False
+        if not is_first or not fields[0].startswith("#"):
+            return True
+        if self.counting or len(fields) != self.width:
+            return False
+        return self.tag is None or self.is_plain or is_tag(fields[self.tag])
 
     def line(self) -> str:
         """A message for the user: which columns are read."""
@@ -128,17 +129,14 @@ def find_layout(file: LabeledFile) -> Layout:
 
 def _sample(path: Path, decoding: Decoding) -> list[list[list[str]]]:
     """The first sentences, without comments."""
-    sentences: list[list[list[str]]] = [[]]
-    found = 0
-    for _, fields in conll_lines(path, decoding):
-        if not fields or fields[0] == DOCUMENT:
-            sentences.append([])
-        elif not fields[0].startswith("#"):
-            sentences[-1].append(fields)
-            found += 1
-            if found == SAMPLE:
-                break
-    return [sentence for sentence in sentences if sentence]
+    sentences: list[list[list[str]]] = []
+    left = SAMPLE
+    for sentence in _sentences(conll_lines(path, decoding), lambda fields, _: not fields[0].startswith("#")):
+        sentences.append([fields for _, fields in sentence[:left]])
+        left -= len(sentence)
+        if left <= 0:
+            break
+    return sentences
 
 
 def tag_columns(rows: Sequence[list[str]]) -> list[int]:
@@ -205,21 +203,22 @@ def read_conll(file: LabeledFile) -> Iterator[TaggedExample | BadRow]:
         file.note(f"{file.path}: {layout.line()}")
     if doubt := layout.doubt():
         file.report(f"{file.path}: {doubt}")
-    sentences = _sentences(conll_lines(file.path, file.settings.decoding), layout)
+    sentences = _sentences(conll_lines(file.path, file.settings.decoding), layout.is_word)
     whole = (
         lines for lines in sentences if not any(is_damaged(word) for _, words in lines for word in words)
     )
     return each(whole, lambda sentence: _sentence(file, layout, sentence))
 
 
-def _sentences(lines: Iterable[Line], layout: Layout) -> Iterator[list[Line]]:
+def _sentences(lines: Iterable[Line], is_word: Callable[[list[str], bool], bool]) -> Iterator[list[Line]]:
+    """The lines of each sentence that are words, by their fields and by whether they are the first."""
     sentence: list[Line] = []
     for number, fields in lines:
         if not fields or fields[0] == DOCUMENT:
             if sentence:
                 yield sentence
             sentence = []
-        elif layout.is_word(fields) and (sentence or not layout.is_comment(fields)):
+        elif is_word(fields, not sentence):
             sentence.append((number, fields))
     if sentence:
         yield sentence

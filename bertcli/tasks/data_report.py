@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from bertcli.config.task import TaskSettings
 from bertcli.tasks.examples import Example
+from bertcli.tasks.facts import facts_of
+from bertcli.tasks.label_cells import shortened
 from bertcli.tasks.label_doubts import label_doubts
-from bertcli.tasks.registry import import_task
 
 _LISTED = 12
 """Number of labels that are named; the others are counted."""
@@ -75,9 +76,9 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
         texts. `contradictions`: texts of train with several labels, {text, where, labels} each.
     """
     train, dev = splits["train"], splits.get("dev")
-    in_windows = import_task(settings.type).in_windows
+    in_windows = facts_of(settings.type).in_windows
     hashes = {split: _hashes(each) for split, each in splits.items()}
-    repeated = {split: _among(each, _twice(hashes[split])) for split, each in splits.items()}
+    repeated = {split: _repeated(each, hashes[split]) for split, each in splits.items()}
     what, count = ("counts", _counts) if train[0].number is None else ("values", _values)
     return {
         "rows": {split: len(each) for split, each in splits.items()},
@@ -97,10 +98,10 @@ def _hashes(examples: Sequence[Example]) -> NDArray[np.int64]:
     return np.fromiter((hash(example.texts) for example in examples), np.int64, len(examples))
 
 
-def _twice(hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """True for each hash that occurs more than once."""
+def _repeated(examples: Sequence[Example], hashes: NDArray[np.int64]) -> list[Example]:
+    """The examples whose hash occurs more than once."""
     _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    return counts[places] > 1
+    return _among(examples, counts[places] > 1)
 
 
 def _among(examples: Sequence[Example], are: NDArray[np.bool_]) -> list[Example]:
@@ -171,6 +172,5 @@ def _warnings(found: dict[str, Any]) -> list[str]:
     if contradictions:
         lines.append(f"warning: one text, several labels: {len(contradictions):,} texts of train")
         for each in contradictions[:_SHOWN]:
-            text = each["text"] if len(each["text"]) <= 60 else each["text"][:57] + "..."
-            lines.append(f"  {text!r}: {'; '.join(each['where'])}")
+            lines.append(f"  {shortened(each['text'])!r}: {'; '.join(each['where'])}")
     return lines

@@ -107,23 +107,18 @@ def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passag
     sureness = max((entity.score for chunk, entity in scores if chunk not in right), default=0.0)
     first_wrong = min((chunk.start for chunk in right ^ given), default=0)
     place = example.spans[first_wrong][0] if example.spans else 0
-    in_right, in_given = (_chunks_of_words(each, len(example.words)) for each in (right, given))
+    in_right, in_given = (
+        {word: chunk for chunk in each for word in range(chunk.start, chunk.end)} for each in (right, given)
+    )
     marks: list[Mark] = []
-    for of_both, words in itertools.groupby(range(len(example.words)), lambda i: (in_right[i], in_given[i])):
+    numbers = range(len(example.words))
+    for of_both, words in itertools.groupby(numbers, lambda word: (in_right.get(word), in_given.get(word))):
         first, *others = words
         start, end = example.spans[first][0], example.spans[others[-1] if others else first][1]
         marks.append((start, end, *_kind_and_note(*of_both)))
     (text,) = example.texts
     window = around(text, place, place, most=LONGEST)
     return [Passage("", marked_pieces(text, window, marks))], sureness
-
-
-def _chunks_of_words(found: set[Chunk], num_words: int) -> list[Chunk | None]:
-    """The entity that each word is in; None: it is in none."""
-    of_word: list[Chunk | None] = [None] * num_words
-    for chunk in found:
-        of_word[chunk.start : chunk.end] = [chunk] * (chunk.end - chunk.start)
-    return of_word
 
 
 def _kind_and_note(right: Chunk | None, given: Chunk | None) -> tuple[Kind, str]:

@@ -46,11 +46,6 @@ class Example:
         return ()
 
     @property
-    def stratum(self) -> str:
-        """The label; rows of tasks without one label a row are all in one class."""
-        return ""
-
-    @property
     def counted(self) -> Sequence[str]:
         """What a report on the data counts: the labels, and where they have no names, kinds of answers."""
         return self.names
@@ -97,11 +92,6 @@ class TextExample(Example):
         return (self.label,) if isinstance(self.label, str) else ()
 
     @property
-    def stratum(self) -> str:
-        """The label, if there is one."""
-        return self.label if isinstance(self.label, str) else ""
-
-    @property
     def number(self) -> float | None:
         """The label of regression."""
         return self.label if isinstance(self.label, float) else None
@@ -109,7 +99,7 @@ class TextExample(Example):
     @property
     def answer(self) -> Hashable:
         """The labels in any order, or the one label."""
-        return tuple(sorted(self.label)) if isinstance(self.label, tuple) else self.stratum or None
+        return tuple(sorted(self.names)) if isinstance(self.label, tuple) else next(iter(self.names), None)
 
     def spelled(self, own: Mapping[str, str]) -> TextExample:
         label = tuple(own.get(name, name) for name in self.names)

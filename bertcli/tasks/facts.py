@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pkgutil import resolve_name
 from typing import Any, ClassVar
 
 from bertcli.config.task import TaskSettings
 from bertcli.families.family import HeadKind
 from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import Example, TextExample
+from bertcli.tasks.registry import TASKS
 from bertcli.tasks.table import BadRow, LabeledFile, Table
 
 _MOST_OUTPUTS = 1 << 20
@@ -152,6 +154,11 @@ class TaskFacts(ABC):
             "id2label": {str(i): label for i, label in enumerate(labels)},
             "label2id": {label: i for i, label in enumerate(labels)},
         }
+
+
+def facts_of(name: str) -> type[TaskFacts]:
+    """The class of a task, for files that need no torch before they use it; `name` is a key of `TASKS`."""
+    return resolve_name(TASKS[name])
 
 
 def output_names(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from bertcli.config.task import LABEL_LINES, Column, TaskSettings
 from bertcli.corpus.encodings import mark_note
@@ -15,7 +15,7 @@ from bertcli.system.files import looked_in, refuse_special
 from bertcli.system.terminal import working
 from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
-from bertcli.tasks.registry import import_task
+from bertcli.tasks.facts import facts_of
 from bertcli.tasks.rows import format_hint, open_jsonl, open_label_lines, open_parquet
 from bertcli.tasks.table import BadRow, LabeledFile, Report, SkippedRow, quiet
 
@@ -95,7 +95,7 @@ def file_format(file: LabeledFile) -> str:
     is_table = not labeled and (suffix in (".tsv", ".json") or suffix in _BY_SUFFIX)
     if settings.format != "auto" and not (is_table and settings.format in LABEL_LINES):
         return settings.format
-    task = import_task(settings.type)
+    task = facts_of(settings.type)
     by_suffix = _BY_SUFFIX.get(suffix)
     if by_suffix is not None and (by_suffix in _TABLES or by_suffix in task.formats):
         return by_suffix
@@ -108,7 +108,7 @@ def file_format(file: LabeledFile) -> str:
 
 
 def _read(file: LabeledFile, format: str) -> Iterator[Example | BadRow]:
-    task = import_task(file.settings.type)
+    task = facts_of(file.settings.type)
     if format == "lines":
         return _read_lines(file)
     if format == "jsonl":
@@ -127,7 +127,7 @@ def _read(file: LabeledFile, format: str) -> Iterator[Example | BadRow]:
 def _read_lines(file: LabeledFile) -> Iterator[Example]:
     """An example for each line. A blank line is an empty text in a file to predict. Raises `UserError` if a
     row of the task has several texts."""
-    task = import_task(file.settings.type)
+    task = facts_of(file.settings.type)
     if not task.is_one_text(file.settings):
         raise UserError(
             f"{file.path}: a line of plain text is one text, but a row of this task has several; give a "
@@ -191,10 +191,7 @@ def keep_usable(found: Iterable[Example | BadRow], file: LabeledFile, skip_bad: 
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 
 
-Raw = TypeVar("Raw")
-
-
-def _shown(rows: Iterable[Raw], path: Path) -> Iterator[Raw]:
+def _shown(rows: Iterable[Any], path: Path) -> Iterator[Any]:
     """The rows; a command that is silent says how many were read."""
     count = 0
     with working(lambda: f"{path}: {count:,} rows read"):

@@ -105,17 +105,17 @@ def separator_of(labels: Iterable[str]) -> str | None:
 def one_label(value: Any, settings: TaskSettings, where: str) -> str:
     """The label of a text. Raises `BadRow` for none, `UserError` for a field that surely holds several."""
     if isinstance(value, list):
-        raise UserError(f"{where}: holds a list, {_shown(value)}; {_several(value)}")
+        raise UserError(f"{where}: holds a list, {shortened(value)}; {_several(value)}")
     text = "" if value is None else scalar_text(value, where).strip()
     if not text:
         raise BadRow(f"{where}: no label")
     items = written_list(text) if text[0] in "[({a" else bits(text)
     if items is not None:
-        raise UserError(f"{where}: {_shown(text)} is a list of labels; {_several(items)}")
+        raise UserError(f"{where}: {shortened(text)} is a list of labels; {_several(items)}")
     words = text.split()
     if len(words) > 1 and all(map(is_tag, words)) and any("-" in word for word in words):
         raise UserError(
-            f"{where}: {_shown(text)} is a tag for each word; set task.type: token-classification"
+            f"{where}: {shortened(text)} is a tag for each word; set task.type: token-classification"
         )
     return named(one_spelling(text), settings, where)
 
@@ -142,12 +142,12 @@ def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str,
     names = settings.label_names
     if names is not None and (len(parts) == len(names) or len(names) == 2) and all(map(is_flag, parts)):
         if len(parts) != len(names):
-            raise UserError(f"{where}: {_shown(value)}: expected a 0 or 1 for each of {len(names)} names")
+            raise UserError(f"{where}: {shortened(value)}: expected a 0 or 1 for each of {len(names)} names")
         return tuple(name for name, part in zip(names, parts, strict=True) if flag(part))
     if is_multi_hot(parts):
         problem = f"has {len(parts)} values, not {len(names)}" if names else "is multi-hot"
         raise UserError(
-            f"{where}: {_shown(value)} {problem}, a 0 or 1 for each label: set {_names(len(parts))}"
+            f"{where}: {shortened(value)} {problem}, a 0 or 1 for each label: set {_names(len(parts))}"
         )
     labels = (one_spelling(scalar_text(part, where).strip()) for part in parts)
     return tuple(dict.fromkeys(named(label, settings, where) for label in labels if label))
@@ -163,7 +163,7 @@ def _parts(text: str, settings: TaskSettings, where: str) -> Sequence[Any]:
     stripped = text.strip()
     if stripped[:1] == "[" and stripped[-1:] == "]" and separator in stripped:
         raise UserError(
-            f"{where}: {_shown(text)} looks like a list without quotes; write it as a JSON list, such as "
+            f"{where}: {shortened(text)} looks like a list without quotes; write it as a JSON list, such as "
             ' ["a", "b"], or without the brackets'
         )
     return text.split(separator)
@@ -174,13 +174,14 @@ def flagged_labels(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     for column in columns:
         if not is_flag(row.value(column)):
             raise BadRow(
-                f"{row.where}, column {column!r}: {_shown(row.value(column))} is neither 0 nor 1; a "
+                f"{row.where}, column {column!r}: {shortened(row.value(column))} is neither 0 nor 1; a "
                 "column for each label (task.label) holds 1 where the label fits, and else 0"
             )
     return tuple(column for column in columns if flag(row.value(column)))
 
 
-def _shown(value: Any) -> str:
+def shortened(value: Any) -> str:
+    """The value as text, of at most 60 characters."""
     text = str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.tasks.examples import Example, TextExample
+from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import separator_of
-from bertcli.tasks.registry import import_task
 
 _MISSING = frozenset(
     ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
@@ -39,45 +39,40 @@ def label_doubts(
         counts: split -> label -> how often it occurs (`data_report.figures`).
         splits: the examples of train, and of dev if there is one.
     """
-    taken = import_task(settings.type).keys
+    taken = facts_of(settings.type).keys
     if "label_names" not in taken:
         return []
-    total: Counter[str] = Counter()
-    for each in counts.values():
-        total.update(each)
-    doubts = [
-        *_missing(total),
-        *(_several(total) if "multi_label" in taken else ()),
-        *_spellings(total),
-        *_two_kinds(total),
-    ]
-    doubts += _one_sided(counts)
+    total = sum(map(Counter, counts.values()), Counter[str]())
+    doubts = _missing(total)
+    if "multi_label" in taken:
+        doubts += _several(total)
+    doubts += [*_spellings(total), *_two_kinds(total), *_one_sided(counts)]
     if "multi_label" in taken and not settings.multi_label:
         doubts += _blanks(splits, settings)
     return doubts
 
 
-def _missing(total: Counter[str]) -> Iterator[LabelDoubt]:
+def _doubt(found: Mapping[str, int], total: Counter[str], problem: str, mend: str) -> list[LabelDoubt]:
+    """A doubt about these labels, if there are any."""
+    return [LabelDoubt(f"{problem}: {_named(found)}", mend, _share(found, total))] if found else []
+
+
+def _missing(total: Counter[str]) -> list[LabelDoubt]:
     found = {label: count for label, count in total.items() if _is_missing(label)}
-    if found:
-        yield LabelDoubt(
-            f"labels that usually stand for a missing one: {_named(found)}",
-            f"if they do, leave such rows out: task.skip_labels: {json.dumps(list(found))}",
-            _share(found, total),
-        )
+    mend = f"if they do, leave such rows out: task.skip_labels: {json.dumps(list(found))}"
+    return _doubt(found, total, "labels that usually stand for a missing one", mend=mend)
 
 
-def _several(total: Counter[str]) -> Iterator[LabelDoubt]:
-    if (separator := separator_of(total.elements())) is not None:
-        found = {label: count for label, count in total.items() if separator in label}
-        keys = "task.multi_label: true"
-        if separator != ",":
-            keys += f" and task.label_separator: {json.dumps(separator)}"
-        yield LabelDoubt(
-            f"labels with {separator!r} between labels that also stand alone: {_named(found)}",
-            f"each is learned as a label of its own; if a text has several labels, set {keys}",
-            _share(found, total),
-        )
+def _several(total: Counter[str]) -> list[LabelDoubt]:
+    if (separator := separator_of(total.elements())) is None:
+        return []
+    found = {label: count for label, count in total.items() if separator in label}
+    keys = "task.multi_label: true"
+    if separator != ",":
+        keys += f" and task.label_separator: {json.dumps(separator)}"
+    problem = f"labels with {separator!r} between labels that also stand alone"
+    mend = f"each is learned as a label of its own; if a text has several labels, set {keys}"
+    return _doubt(found, total, problem, mend=mend)
 
 
 def _is_missing(label: str) -> bool:
@@ -127,17 +122,13 @@ def _two_kinds(total: Counter[str]) -> Iterator[LabelDoubt]:
         )
 
 
-def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> Iterator[LabelDoubt]:
+def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> list[LabelDoubt]:
     """A doubt about labels only in train; labels only in dev are an error (`labels.check_labels`)."""
     if "dev" not in counts:
-        return
+        return []
     alone = {label: count for label, count in counts["train"].items() if label not in counts["dev"]}
-    if alone:
-        yield LabelDoubt(
-            f"labels of train that dev does not have: {_named(alone)}",
-            "the scores do not measure them; add such rows to dev, or raise task.dev_fraction",
-            _share(alone, Counter(counts["train"])),
-        )
+    mend = "the scores do not measure them; add such rows to dev, or raise task.dev_fraction"
+    return _doubt(alone, Counter(counts["train"]), "labels of train that dev does not have", mend=mend)
 
 
 def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> Iterator[LabelDoubt]:

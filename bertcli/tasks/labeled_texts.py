@@ -6,15 +6,7 @@ from typing import Any
 
 from bertcli.config.task import LABEL_LINES, TaskSettings
 from bertcli.config.yaml_text import scalar
-from bertcli.tasks.columns import (
-    Column,
-    Recognized,
-    Sample,
-    label_columns,
-    names_of,
-    pair_columns,
-    text_column,
-)
+from bertcli.tasks.columns import Column, Recognized, Sample, label_columns, names_of, text_column, text_pair
 from bertcli.tasks.label_cells import is_flag, one_spelling, separator_of
 from bertcli.tasks.labels import mark_of_no_label
 from bertcli.tasks.rows import open_label_lines
@@ -25,9 +17,6 @@ _FEW_VALUES = 20
 _SHOWN = 5
 _MOST_LINES = 100_000
 """Number of lines with labels that are read to recognize their task."""
-
-Found = tuple[dict[str, Any], dict[str, str]]
-"""Keys of `task`, and their comments."""
 
 
 def recognize_classes(sample: Sample) -> Recognized | None:
@@ -58,33 +47,32 @@ def may_be_labeled_texts(sample: Sample) -> bool:
 def _labeled_texts(sample: Sample, type: str) -> Recognized | None:
     """The keys for columns of texts, or pairs, and of labels that make a task of this type."""
     columns = sample.columns
-    pair = pair_columns(columns, sample.is_named)
+    pair = text_pair(columns, sample.is_named)
     text = text_column(columns)
     texts = pair or (() if text is None else (text,))
     found = _label(sample, texts)
-    if text is None or found is None or found[0]["type"] != type:
+    if text is None or found is None or found.keys["type"] != type:
         return None
-    comments = {}
-    keys: dict[str, Any] = {"text": [each.name for each in pair] if pair else text.name}
+    keys = {"text": [each.name for each in pair] if pair else text.name}
     others = [each for each in columns if each.is_text and each not in texts]
+    comments = {}
     if pair:
         comments["text"] = f"two texts that make a pair; or {scalar(text.name)} alone"
     elif others:
-        comments["text"] = (
-            f"the likeliest; or {names_of(others)}; or a pair: {scalar([text.name, others[0].name])}"
-        )
-    made_up = "the names of the labels are made up: see label_names" if "label_names" in found[0] else ""
-    return Recognized(keys | found[0], comments | found[1], made_up)
+        as_pair = scalar([text.name, others[0].name])
+        comments["text"] = f"the likeliest; or {names_of(others)}; or a pair: {as_pair}"
+    return Recognized(keys | found.keys, comments | found.comments, found.summary)
 
 
-def _label(sample: Sample, texts: Sequence[Column]) -> Found | None:
+def _label(sample: Sample, texts: Sequence[Column]) -> Recognized | None:
     """The keys for the label of these texts, and for the type of the task; None: there is no label."""
     columns = sample.columns
     if (several := _list_label(columns)) is not None:
         return _list_of_labels(several)
     if sample.is_named and (flags := _flag_columns([each for each in columns if each not in texts])):
-        keys = {"type": "classification", "label": [each.name for each in flags]}
-        return keys, {"label": "0 or 1 in a column for each; or one of them"}
+        task = Recognized({"type": "classification"})
+        task.add("label", [each.name for each in flags], "0 or 1 in a column for each; or one of them")
+        return task
     labels = label_columns(columns, texts)
     return _one_column(labels) if labels else None
 
@@ -104,13 +92,8 @@ def _list_label(columns: Sequence[Column]) -> Column | None:
 def _hot_labels(column: Column) -> int:
     """The number of labels in lists that hold a 0 or 1 for each label; 0: they are other lists."""
     sizes = {len(each) for each in column.lists or ()}
-    if (
-        len(sizes) != 1
-        or sizes < {2}
-        or not all(is_flag(item) for each in column.lists or () for item in each)
-    ):
-        return 0
-    return sizes.pop()
+    are_flags = all(is_flag(item) for each in column.lists or () for item in each)
+    return sizes.pop() if len(sizes) == 1 and are_flags else 0
 
 
 def _flag_columns(columns: Sequence[Column]) -> list[Column]:
@@ -122,37 +105,35 @@ def _flag_columns(columns: Sequence[Column]) -> list[Column]:
     return [] if is_one_label or sum(column.distinct > 1 for column in flags) < 2 else flags
 
 
-def _list_of_labels(label: Column) -> Found:
+def _list_of_labels(label: Column) -> Recognized:
     keys: dict[str, Any] = {"type": "classification", "label": label.name, "multi_label": True}
     if (labels := _hot_labels(label)) == 0:
-        return keys, {"multi_label": "each row has a list of labels"}
-    keys["label_names"] = [f"label{number}" for number in range(labels)]
+        return Recognized(keys, {"multi_label": "each row has a list of labels"})
+    task = Recognized(keys, summary="the names of the labels are made up: see label_names")
     why = "made up: the file has a 0 or 1 for each of them, and no names; put theirs here, in this order"
-    return keys, {"label_names": why}
+    task.add("label_names", [f"label{number}" for number in range(labels)], why)
+    return task
 
 
-def _one_column(labels: Sequence[Column]) -> Found:
-    """The keys for the type of the task and its label, the first of these columns; and their comments."""
+def _one_column(labels: Sequence[Column]) -> Recognized:
+    """The keys for the type of the task and its label, the first of these columns."""
     label = labels[0]
-    keys: dict[str, Any] = {"label": label.name}
-    comments = {}
+    task = Recognized({"label": label.name})
     if len(labels) > 1 and not label.is_named_label:
-        comments["label"] = f"the likeliest; or {names_of(labels[1:4])}"
-    keys["type"], comments["type"] = _kind_of_label(label)
-    if keys["type"] != "classification":
-        return keys, comments
+        task.comments["label"] = f"the likeliest; or {names_of(labels[1:4])}"
+    task.add("type", *_kind_of_label(label))
+    if task.keys["type"] != "classification":
+        return task
     values = [one_spelling(str(value).strip()) for value in label.values]
     if not label.is_number and (separator := separator_of(values)) is not None:
-        keys["multi_label"] = True
-        comments["multi_label"] = (
-            f"{separator!r} stands between labels that also stand alone; false: one a row"
-        )
+        why = f"{separator!r} stands between labels that also stand alone; false: one a row"
+        task.add("multi_label", True, why)
         if separator != ",":
-            keys["label_separator"] = separator
+            task.keys["label_separator"] = separator
     if (mark := mark_of_no_label(values)) is not None:
-        keys["skip_labels"] = [mark]
-        comments["skip_labels"] = "it usually says that a row has no label; or []: learn it as one"
-    return keys, comments
+        why = "it usually says that a row has no label; or []: learn it as one"
+        task.add("skip_labels", [mark], why)
+    return task
 
 
 def _kind_of_label(label: Column) -> tuple[str, str]:
@@ -163,10 +144,8 @@ def _kind_of_label(label: Column) -> tuple[str, str]:
         if not whole or label.distinct > _FEW_VALUES:
             return "regression", f"{label.name} holds numbers from {low:g} to {high:g}"
         if label.distinct > 2:
-            return (
-                "classification",
-                f"{label.name} holds {label.distinct} whole numbers; or regression, if they are measures",
-            )
+            why = f"{label.distinct} whole numbers; or regression, if they are measures"
+            return "classification", f"{label.name} holds {why}"
     values = sorted({str(value) for value in label.values})
     shown = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")
     return "classification", f"{label.name} has {len(values)} values: {shown}"
@@ -175,25 +154,23 @@ def _kind_of_label(label: Column) -> tuple[str, str]:
 def _fasttext(sample: Sample) -> Recognized:
     rows = _format_rows(sample)
     several = sum(len(row.values["label"]) != 1 for row in rows)
-    keys: dict[str, Any] = {"type": "classification", "format": "fasttext"}
-    comments = {"type": "labels as in fastText: __label__NAME before each text"}
+    task = Recognized({}, {}, "lines of fastText")
+    task.add("type", "classification", "labels as in fastText: __label__NAME before each text")
+    task.keys["format"] = "fasttext"
     if several:
-        keys["multi_label"] = True
-        comments["multi_label"] = (
-            f"{several:,} of {len(rows):,} lines have several labels or none; false: one a line"
-        )
-    return Recognized(keys, comments, "lines of fastText")
+        why = f"{several:,} of {len(rows):,} lines have several labels or none; false: one a line"
+        task.add("multi_label", True, why)
+    return task
 
 
 def _trec(sample: Sample) -> Recognized:
     rows = _format_rows(sample)
     coarse, fine = ({row.values[name] for row in rows} for name in ("label", "fine"))
-    keys = {"type": "classification", "format": "trec", "label": "label"}
-    comments = {
-        "type": "labels as in TREC: COARSE:fine before each text",
-        "label": f"the first part: {len(coarse)} labels; or fine: both parts, {len(fine)} labels",
-    }
-    return Recognized(keys, comments, "lines of TREC")
+    task = Recognized({"type": "classification", "format": "trec"}, {}, "lines of TREC")
+    task.comments["type"] = "labels as in TREC: COARSE:fine before each text"
+    why = f"the first part: {len(coarse)} labels; or fine: both parts, {len(fine)} labels"
+    task.add("label", "label", why)
+    return task
 
 
 def _format_rows(sample: Sample) -> list[Row]:

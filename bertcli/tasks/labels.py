@@ -1,16 +1,17 @@
 """Examples -> the labels of a task, in the order of the model's outputs; a split that keeps their shares."""
 
 import hashlib
+import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
+from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import one_spelling
-from bertcli.tasks.registry import import_task
 
 _LISTED = 20
 """Number of labels that a message names."""
@@ -18,7 +19,7 @@ _LISTED = 20
 
 def label_set(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
     """The labels of the training file, as the task orders them (`ReadingTask.label_set`)."""
-    return import_task(settings.type).label_set(examples, settings)
+    return facts_of(settings.type).label_set(examples, settings)
 
 
 def class_labels(examples: Iterable[Example], settings: TaskSettings) -> tuple[str, ...]:
@@ -59,20 +60,17 @@ def _refuse_marks(counts: Counter[str], settings: TaskSettings) -> None:
 def mark_of_no_label(labels: Iterable[str]) -> str | None:
     """The label that surely means "no label", as in SNLI; None if there is none."""
     found = {one_spelling(label) for label in labels}
-    for mark, fit in (("-1", _are_classes), ("-", _are_words)):
-        if mark in found and fit(found - {mark}):
-            return mark
-    return None
+    if "-1" in found and _are_classes(found - {"-1"}):
+        return "-1"
+    others = found - {"-"}
+    are_words = len(others) > 1 and all(len(label) > 1 and label[0].isalpha() for label in others)
+    return "-" if "-" in found and are_words else None
 
 
 def _are_classes(labels: set[str]) -> bool:
     """True if the labels are the numbers from 0 or 1 on, at least three (-1, 0, 1 may be a scale)."""
     first = 0 if "0" in labels else 1
     return len(labels) > 2 and labels == {str(number) for number in range(first, first + len(labels))}
-
-
-def _are_words(labels: set[str]) -> bool:
-    return len(labels) > 1 and all(len(label) > 1 and label[0].isalpha() for label in labels)
 
 
 def spelled_as(examples: Sequence[Example], labels: Sequence[str]) -> list[Example]:
@@ -87,16 +85,14 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
     """Raise `UserError` if evaluation examples have labels that the training file does not have."""
     if not labels:
         return
-    strange: Counter[str] = Counter()
-    first: dict[str, str] = {}
+    strange: dict[str, list[str]] = defaultdict(list)
     for example in examples:
         for label in example.names:
             if label not in labels:
-                strange[label] += 1
-                first.setdefault(label, example.where)
+                strange[label].append(example.where)
     if not strange:
         return
-    lines = [f"{label!r}: {count:,} times, first in {first[label]}" for label, count in strange.items()]
+    lines = [f"{label!r}: {len(at):,} times, first in {at[0]}" for label, at in strange.items()]
     lines = lines[:_LISTED] + ([f"and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else [])
     raise UserError(
         "labels that the model does not learn, since they do not occur in the training file "
@@ -145,9 +141,8 @@ def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[
             "leaves none for evaluation (a row stays in training if no other there has its label or tag); "
             "raise it, or name a file in task.dev"
         )
-    return [e for i, e in enumerate(examples) if i not in dev], [
-        e for i, e in enumerate(examples) if i in dev
-    ]
+    train = [example for number, example in enumerate(examples) if number not in dev]
+    return train, [examples[number] for number in sorted(dev)]
 
 
 def _dev_rows(
@@ -159,7 +154,8 @@ def _dev_rows(
         groups[content].append(number)
     classes: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for content, numbers in groups.items():
-        classes[min(examples[i].stratum for i in numbers)].append(content)
+        answers = [examples[number].answer for number in numbers]
+        classes[min(answer if isinstance(answer, str) else "" for answer in answers)].append(content)
     labels = {content: {label for i in own for label in examples[i].names} for content, own in groups.items()}
     left = Counter(label for own in labels.values() for label in own)
 
@@ -179,12 +175,8 @@ def _dev_rows(
 
 def _copies_apart(contents: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Each content with its number among its copies."""
-    seen: Counter[tuple[str, ...]] = Counter()
-    apart = []
-    for content in contents:
-        seen[content] += 1
-        apart.append((*content, str(seen[content])))
-    return apart
+    copies: dict[tuple[str, ...], Iterator[int]] = defaultdict(lambda: itertools.count(1))
+    return [(*content, str(next(copies[content]))) for content in contents]
 
 
 def _draw(seed: int, content: tuple[str, ...]) -> bytes:

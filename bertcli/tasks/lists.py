@@ -37,14 +37,13 @@ def recognize_tags(sample: Sample) -> Recognized | None:
     kind, words, tags = found[0]
     if kind == "numbers":
         raise sample.refusal(_numbers(words, tags))
-    keys = {"type": "token-classification", "text": words.name, "label": tags.name}
-    comments = {"type": "words and a tag for each of them in each row"}
+    task = Recognized({"text": words.name, "label": tags.name})
+    task.add("type", "token-classification", "words and a tag for each of them in each row")
     if kind == "plain":
-        keys["tag_scheme"] = "plain"
-        comments["tag_scheme"] = "the tags are names, each of one word"
+        task.add("tag_scheme", "plain", "the tags are names, each of one word")
     if others := [other for _, words_of_other, other in found[1:] if words_of_other is words]:
-        comments["label"] = f"or {names_of(others)}"
-    return Recognized(keys, comments)
+        task.comments["label"] = f"or {names_of(others)}"
+    return task
 
 
 def _items(column: Column) -> list[list[Any]]:
@@ -105,32 +104,27 @@ _CHUNKS = frozenset(("", "NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP
 def _conll(lines: Sequence[str]) -> Recognized:
     """The task of a CoNLL file. Of several columns of tags, the one that tags the most words is taken: the
     outer entities, if entities are nested. Chunks do not count as entities."""
-    keys: dict[str, Any] = {"type": "token-classification"}
-    comments = {"type": "a word and its tag a line, in CoNLL's form"}
+    task = Recognized({}, {}, "CoNLL")
+    task.add("type", "token-classification", "a word and its tag a line, in CoNLL's form")
     rows = _conll_rows(lines)
-    last = len(rows[0]) - 1
     tags = {column: [fields[column] for fields in rows] for column in tag_columns(rows)}
     if is_conllu(rows) and not tags:
-        keys |= {"label": _UPOS, "tag_scheme": "plain"}
-        comments["label"] = f"the parts of speech; or {_UPOS + 1}: those of the language"
-        return Recognized(keys, comments, "CoNLL-U")
+        task.add("label", _UPOS, f"the parts of speech; or {_UPOS + 1}: those of the language")
+        return Recognized(task.keys | {"tag_scheme": "plain"}, task.comments, "CoNLL-U")
     if not tags:
-        keys["tag_scheme"] = "plain"
-        comments["tag_scheme"] = "the tags are names, each of one word, such as parts of speech"
-        return Recognized(keys, comments, "CoNLL")
+        task.add("tag_scheme", "plain", "the tags are names, each of one word, such as parts of speech")
+        return task
     tagged = {column: len(found) - found.count("O") for column, found in tags.items()}
     entities = [column for column, found in tags.items() if not {tag[2:] for tag in found} <= _CHUNKS]
     best = max(entities or tags, key=lambda column: (tagged[column], column))
-    if best != last:
-        keys["label"] = best
-    others = ", ".join(str(column) for column in tags if column != best)
-    summary = f"CoNLL, tags in column {best}, counted from 0"
-    if others:
+    is_last = best == len(rows[0]) - 1
+    keys, summary = {} if is_last else {"label": best}, f"CoNLL, tags in column {best}, counted from 0"
+    if others := ", ".join(str(column) for column in tags if column != best):
         summary += f"; there are others in {others}"
-        comments["label" if best != last else "type"] = (
+        task.comments["type" if is_last else "label"] = (
             f"tags {tagged[best]:,} words here; or label: {others}"
         )
-    return Recognized(keys, comments, summary)
+    return Recognized(task.keys | keys, task.comments, summary)
 
 
 def _conll_rows(lines: Sequence[str]) -> list[list[str]]:
@@ -183,11 +177,9 @@ def _find_choices(columns: Sequence[Column]) -> list[Column]:
             return [column] if all(scalars) else []
     filled = [column for column in columns if column.is_string and len(column.values) == column.rows]
     strings = [column for column in filled if not column.is_flags]
-    groups = [group for group in numbered_groups(strings) if len(group) > 1]
-    for group in sorted(groups, key=len, reverse=True):
+    for group in sorted(numbered_groups(strings), key=len, reverse=True):
         bare = re.sub(r"[^a-z]", "", group[0].name.lower())
-        is_named = bare.removesuffix("a") in _CHOICE_NAMES
-        if len(group) > 2 or is_named:
+        if len(group) > 2 or bare.removesuffix("a") in _CHOICE_NAMES:
             return group
     return []
 
@@ -211,28 +203,25 @@ def _first_choice(label: Column, choices: Sequence[Column]) -> tuple[int | None,
 
     The number is None if labels are letters, names of columns or texts.
     """
-    if len(choices) == 1:
-        rows = choices[0].lists or []
-        sizes = [len(row) for row in rows]
-    else:
-        rows = [list(row) for row in zip(*(column.values for column in choices), strict=True)]
-        sizes = [len(choices)] * len(rows)
-    if len(sizes) != len(label.values) or not sizes:
+    rows: Sequence[Sequence[Any]] = choices[0].lists or []
+    if len(choices) > 1:
+        rows = list(zip(*(column.values for column in choices), strict=True))
+    if len(rows) != len(label.values) or not rows:
         return None
     if label.is_number:
-        numbers = label.numbers
-        from_0 = all(number in range(size) for number, size in zip(numbers, sizes, strict=True))
-        from_1 = all(number - 1 in range(size) for number, size in zip(numbers, sizes, strict=True))
+        numbered = list(zip(label.numbers, map(len, rows), strict=True))
+        from_0 = all(number in range(size) for number, size in numbered)
+        from_1 = all(number - 1 in range(size) for number, size in numbered)
         if from_0 and from_1:
             return 0, "no label tells whether the first choice is 0 or 1; or 1"
         return (0, "") if from_0 else (1, "the labels count the choices from 1") if from_1 else None
     texts = [str(value).strip() for value in label.values]
     letters, names = "ABCDEFGHIJ", [column.name for column in choices]
     is_right = (
-        (len(text) == 1 and text.upper() in letters[:size])
+        (len(text) == 1 and text.upper() in letters[: len(row)])
         or (len(names) > 1 and text in names)
         or text in [str(item).strip() for item in row]
-        for text, size, row in zip(texts, sizes, rows, strict=True)
+        for text, row in zip(texts, rows, strict=True)
     )
     return (None, "") if all(is_right) else None
 

@@ -15,21 +15,12 @@ from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import percent, short
+from bertcli.tasks import shown
 from bertcli.tasks.examples import ChoiceExample
 from bertcli.tasks.label_cells import one_spelling, written_list
 from bertcli.tasks.lists import recognize_choices
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.rows import parse_json
-from bertcli.tasks.shown import (
-    LONGEST,
-    Mistake,
-    MistakeWords,
-    Output,
-    Passage,
-    Piece,
-    Prediction,
-    plain_passages,
-)
 from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, encode_texts
 from bertcli.tasks.table import BadRow, Table, each, scalar_text
 from bertcli.tasks.table import Row as TableRow
@@ -143,7 +134,7 @@ class _Numbering:
 
 
 @dataclass(frozen=True)
-class Chosen(Prediction):
+class Chosen(shown.Prediction):
     """The number of the likeliest choice, from 0, and the probability of every choice."""
 
     choice: int
@@ -167,7 +158,7 @@ class MultipleChoice(LabeledTask):
     recognize = staticmethod(recognize_choices)
     metric = "accuracy"
     pipeline_tag = type
-    mistake_words = MistakeWords(marks={"right": "right", "given": "given"})
+    mistake_words = shown.MistakeWords(marks={"right": "right", "given": "given"})
 
     @classmethod
     def check_settings(cls, settings: TaskSettings) -> None:
@@ -247,24 +238,24 @@ class MultipleChoice(LabeledTask):
         blind = f"{what} ({share:.4g})"
         return share_verdict("accuracy", "accuracy", metrics["accuracy"], share=share, blind=blind, rows=n)
 
-    def mistake(self, example: ChoiceExample, prediction: Chosen, examples: Sequence[Any]) -> Mistake:
-        passages = plain_passages(example.given)
+    def mistake(self, example: ChoiceExample, prediction: Chosen, examples: Sequence[Any]) -> shown.Mistake:
+        passages = shown.plain_passages(example.given)
         for place, choice in enumerate(example.choices[:10]):
             kind = "right" if place == example.label else "given" if place == prediction.choice else ""
-            piece = Piece(short(choice, LONGEST // 2), kind, percent(prediction.probabilities[place]))
-            passages.append(Passage(f"choice {place}", [piece]))
+            text, note = short(choice, shown.LONGEST // 2), percent(prediction.probabilities[place])
+            passages.append(shown.Passage(f"choice {place}", [shown.Piece(text, kind, note)]))
         right, given = (f"choice {place}" for place in (example.label, prediction.choice))
-        return Mistake(passages, prediction.probabilities[prediction.choice], right=right, given=given)
+        return shown.Mistake(passages, prediction.probabilities[prediction.choice], right=right, given=given)
 
     def answer_names(self, example: ChoiceExample) -> Sequence[str]:
         return example.choices
 
     def output(
         self, example: ChoiceExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
-    ) -> Output:
+    ) -> shown.Output:
         """The logit of a choice, which has a row of its own."""
         best = int(logits[0].argmax()) if target is None else target
-        return Output(example.choices[best], lambda logits_B1: logits_B1[:, 0], row=best)
+        return shown.Output(example.choices[best], lambda logits_B1: logits_B1[:, 0], row=best)
 
     def read(self, example: ChoiceExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
         """The row of a choice."""

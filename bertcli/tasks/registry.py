@@ -1,7 +1,7 @@
 """The labeled tasks by name: whoever adds one writes its unit, and one line here."""
 
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, Protocol
 
 TASKS = {
     "classification": "bertcli.tasks.classification:Classification",
@@ -16,6 +16,19 @@ its module needs torch, and the names alone do not. `init` asks the last one fir
 a task with files of a more particular form stands below the others."""
 
 
-def import_task(type: str) -> Any:
-    """The class of a task, a `tasks.supervised.LabeledTask`; `type` is a key of `TASKS`."""
+class ConfiguredTask(Protocol):
+    """What a config asks of the class of a task: a part of `facts.TaskFacts`, whose files read configs."""
+
+    keys: tuple[str, ...]
+    formats: tuple[str, ...]
+    names_columns: bool
+    head: str | None
+
+    def usual_settings(self, values: dict[str, Any]) -> dict[str, Any]: ...
+    def check_settings(self, settings: Any) -> None: ...
+    def has_answers(self, settings: Any) -> bool: ...
+
+
+def import_task(type: str) -> ConfiguredTask:
+    """The class of a task; `type` is a key of `TASKS`."""
     return resolve_name(TASKS[type])

@@ -13,7 +13,7 @@ from bertcli.config.section import Decoding
 from bertcli.corpus.json_texts import read_json_texts
 from bertcli.corpus.streams import import_extra, numbered_lines, read_lines
 from bertcli.system.errors import UserError
-from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, without_blank_lines
+from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, each, without_blank_lines
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""
@@ -59,19 +59,17 @@ def open_jsonl(file: LabeledFile) -> Table:
 
 def _rows(path: Path, decoding: Decoding) -> Iterator[Row | BadRow | None]:
     """The rows; None for a blank line."""
-    for place, number, first_line, text in read_json_texts(path, decoding):
+
+    def row(found: tuple[str, int, int, str]) -> Row | None:
+        place, number, first_line, text = found
         if not text or text.isspace():
-            yield None
-            continue
-        where = f"{path}, {place}"
-        try:
-            value = parse_json(text, path, first_line)
-            if not isinstance(value, dict):
-                raise BadRow(f"{where}: {text.strip()[:40]} is not a JSON object")
-            row: Row | BadRow = Row(where, number, value)
-        except BadRow as bad:
-            row = bad
-        yield row
+            return None
+        where, value = f"{path}, {place}", parse_json(text, path, first_line)
+        if not isinstance(value, dict):
+            raise BadRow(f"{where}: {text.strip()[:40]} is not a JSON object")
+        return Row(where, number, value)
+
+    return each(read_json_texts(path, decoding), row)
 
 
 BATCH = 1024

@@ -49,7 +49,9 @@ def classification_scores(
         scores["f1"] = per_class[scores["positive_label"]]["f1"]
     for name in ("f1", "precision", "recall"):
         scores[f"macro_{name}"] = float(np.mean([per_class[labels[i]][name] for i in occurring]))
-    scores["matthews_correlation"] = _matthews_correlation(truth, predicted)
+    scores["matthews_correlation"] = _matthews_correlation(
+        true, given, right=sum(pairs[i, i] for i in numbers)
+    )
     scores["per_class"] = per_class
     if len(labels) <= MATRIX_LABELS:
         scores["confusion_matrix"] = [[pairs[right, given] for given in numbers] for right in numbers]
@@ -63,10 +65,9 @@ def classification_scores(
     return scores
 
 
-def _matthews_correlation(truth: Sequence[int], predicted: Sequence[int]) -> float:
+def _matthews_correlation(true: Counter[int], given: Counter[int], right: int) -> float:
     """The correlation by counts (Gorodkin 2004, equation 8); scikit-learn needs a matrix of all labels."""
-    true, given, n = Counter(truth), Counter(predicted), len(truth)
-    right = sum(map(int.__eq__, truth, predicted))
+    n = true.total()
     covariance = right * n - sum(count * given[label] for label, count in true.items())
     true_variance = n * n - sum(count * count for count in true.values())
     given_variance = n * n - sum(count * count for count in given.values())

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import TaskFacts
-from bertcli.tasks.registry import import_task
+from bertcli.tasks.registry import TASKS
 from bertcli.tasks.shown import Prediction, ShownTask
 from bertcli.tasks.table import Report
 from bertcli.tokenizer.frame import Row
@@ -190,7 +191,7 @@ class LabeledTask(TaskFacts, ShownTask):
 
 def task_class(type: str) -> type[LabeledTask]:
     """The class of a task; `type` is a key of `tasks.registry.TASKS`."""
-    return import_task(type)
+    return resolve_name(TASKS[type])
 
 
 def build_task(settings: TaskSettings, labels: tuple[str, ...]) -> LabeledTask:

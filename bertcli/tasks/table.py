@@ -90,11 +90,10 @@ class Row:
 
     def value(self, column: str) -> Any:
         """The value of a column. Raises `BadRow` if the row (a JSON object) does not have it."""
-        try:
-            return self.values[column]
-        except KeyError:
+        if column not in self.values:
             there = ", ".join(self.values) or "none"
-            raise BadRow(f"{self.where}: no key {column!r}; its keys: {there}") from None
+            raise BadRow(f"{self.where}: no key {column!r}; its keys: {there}")
+        return self.values[column]
 
     def text(self, column: str) -> str:
         """The value as text; "" where it is null. Raises `BadRow` for a list or an object."""

@@ -27,11 +27,8 @@ def word_spans(text: str) -> tuple[Span, ...]:
     spans: list[Span] = []
     for chunk in _CHUNK.finditer(text):
         start, end = chunk.span()
-        word_start, word_end = start, end
-        while word_start < end and text[word_start] in _OPENING:
-            word_start += 1
-        while word_end > word_start and text[word_end - 1] in _CLOSING:
-            word_end -= 1
+        opened = chunk[0].lstrip(_OPENING)
+        word_start, word_end = end - len(opened), end - len(opened) + len(opened.rstrip(_CLOSING))
         if word_start == word_end:
             spans.append((start, end))
             continue

@@ -22,7 +22,7 @@ def rows(path: Path, given: TaskSettings, labeled: bool = True) -> list[tuple[st
 
 def test_the_columns_have_names_of_their_own() -> None:
     found = label_lines("fasttext")
-    assert (found.texts[0], found.label) == ("text", "label")
+    assert (found.text, found.label) == ("text", "label")
     assert label_lines("trec", label="fine").label == "fine"
 
 
