@@ -165,13 +165,13 @@ class Regression(LabeledTask):
             return no_score(baseline, f"every row has the value {values[0]:g}")
         said = f"mean squared error {error:.4g}, pearson {metrics['pearson']:.4g}"
         blind = f"always answering the mean value ({variance:.4g}, 0)"
-        text, advice = f"{1 - error / variance:.1%} less error than {blind}", ""
-        if error >= variance:
-            text = f"the order is learned, but not the scale: the error is not below that of {blind}"
-            advice = "raise training.epochs"
+        text = f"the order is learned, but not the scale: the error is not below that of {blind}"
+        advice = "raise training.epochs"
+        if error < variance:
+            text, advice = f"{1 - error / variance:.1%} less error than {blind}", ""
         return in_noise(
             baseline, said, blind, score=metrics["pearson"], chance=0, noise=SURE / math.sqrt(n), rows=n
-        ) or Verdict(True, baseline, f"{said}: {text}", advice)
+        ) or Verdict(True, baseline, f"{said}: {text}", advice=advice)
 
     def mistake(self, example: TextExample, prediction: Value, examples: Sequence[Any]) -> Mistake:
         off, passages = prediction.value - _number(example), plain_passages(example.texts)

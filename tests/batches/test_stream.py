@@ -82,7 +82,7 @@ def test_the_first_steps_may_read_shorter_rows(store: OpenStore) -> None:
 
 @pytest.mark.parametrize("objective", ["mlm+nsp", "mlm+sop", "mlm"])
 def test_the_real_stream_keeps_its_figures(store: OpenStore, objective: str) -> None:
-    measured = measure(store, batches=600, objective=objective)
+    measured = measure(store, batches=75, batch_size=256, objective=objective)
     if objective == "mlm+nsp":
         assert measured["label_shares"] == {"IsNext": 0.5, "NotNext": 0.5}
         assert measured["same_document_share"] == 0

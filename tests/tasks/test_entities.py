@@ -48,7 +48,7 @@ def conlleval(pairs: list[list[tuple[str, str]]]) -> tuple[int, int, int]:
     return right, found, wanted
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(sentences)
 def test_the_counts_are_conllevals(pairs: list[list[tuple[str, str]]]):
     right, found, wanted = conlleval(pairs)

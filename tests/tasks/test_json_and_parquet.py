@@ -67,7 +67,7 @@ def test_an_object_of_a_list_that_cannot_be_used_is_named(tmp_path: Path):
 def test_a_list_of_questions_is_no_squad_file(tmp_path: Path):
     rows = [{"question": "Who?", "context": "He was."}, {"question": "What?", "context": "It."}]
     path = write(tmp_path / "a.json", json.dumps(rows))
-    assert [(each.id, each.question) for each in read(path, questions(), labeled=False)] == [
+    assert [(each.id, each.texts[0]) for each in read(path, questions(), labeled=False)] == [
         ("1", "Who?"),
         ("2", "What?"),
     ]

@@ -77,7 +77,7 @@ def test_questions_of_one_context_stay_together():
     ]
     train, dev = split_dev(examples, 0.2, seed=0)
     assert len(dev) == 20
-    assert not {each.context for each in train} & {each.context for each in dev}
+    assert not {each.content for each in train} & {each.content for each in dev}
 
 
 def test_pairs_with_a_number_and_one_first_text_stay_together():

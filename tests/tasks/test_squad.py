@@ -29,7 +29,7 @@ def test_version_1(tmp_path: Path):
     path = squad(tmp_path / "a.json", question(answers=answers), question(7))
     first, second = read(path, questions())
     assert first.answers == (Answer("mat", 21), Answer("the 🐈 mat", 15))
-    assert (first.id, first.question, first.context) == ("q1", "Where?", CONTEXT)
+    assert (first.id, first.texts) == ("q1", ("Where?", CONTEXT))
     assert first.where == f"{path}, question q1"
     assert first.texts == ("Where?", CONTEXT)
     assert second.id == "7"
@@ -56,7 +56,7 @@ def test_to_predict_answers_are_not_read(tmp_path: Path):
 def test_windows_line_ends_and_half_characters(tmp_path: Path):
     text = squad(tmp_path / "a.json", question()).read_text(encoding="utf-8").replace(", ", ",\r\n")
     path = write(tmp_path / "b.json", "\ufeff" + text.replace("Where?", r"Where\ud83d"))
-    assert read(path, questions())[0].question == "Where\ufffd"
+    assert read(path, questions())[0].texts[0] == "Where\ufffd"
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_a_file_that_is_no_squad(tmp_path: Path, text: str, message: str):
 def test_tables_of_questions(tmp_path: Path):
     path = write(tmp_path / "a.tsv", f"question\tcontext\nWhere?\t{CONTEXT}\n")
     (example,) = read(path, questions(), labeled=False)
-    assert (example.id, example.question, example.context) == ("2", "Where?", CONTEXT)
+    assert (example.id, example.texts) == ("2", ("Where?", CONTEXT))
     path = write(tmp_path / "a.jsonl", '{"id": 5, "q": "Where?", "c": "There."}')
     (example,) = read(path, questions(text=["q", "c"]), labeled=False)
-    assert (example.id, example.context, example.answers) == ("5", "There.", None)
+    assert (example.id, example.texts[1], example.answers) == ("5", "There.", None)
 
 
 def row(**values: object) -> dict[str, object]:
