@@ -86,7 +86,7 @@ def our_answers(model: Path, batch_size: int) -> Callable[[list[str]], list[str]
     runner = Runner(loaded.model.eval(), task, loaded.tokenizer, CPU, "fp32", batch_size)
 
     def answer(texts: list[str]) -> list[str]:
-        examples = (TextExample("", {"text": text}, text, None, None) for text in texts)
+        examples = (TextExample("", {"text": text}, (text,), None) for text in texts)
         return [each.prediction.as_json()["label"] for each in predict_stream(runner, examples)]
 
     return answer

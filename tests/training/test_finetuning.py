@@ -17,7 +17,6 @@ from bertcli.batches.share import Share
 from bertcli.folders.run_layout import read_verdict
 from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
-from bertcli.tasks.classification import Classification
 from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
@@ -219,7 +218,7 @@ def steps_in_micro_batches(kind: str, micro_batch_size: int) -> list[StepReport]
     weights = {label: 0.5 + number for number, label in enumerate(labels)}
     task = build_task(SETTINGS[kind], labels)
     if kind == "classification":
-        task = Classification(SETTINGS[kind], labels, weights)
+        task.prepare([], print, weights)
     torch.manual_seed(0)
     model = build_task_model(head_of(kind), NO_DROPOUT, len(labels) or 1)
     items = [task.encode(draw_examples(kind, 32, seed), tiny_tokenizer()) for seed in range(5)]
