@@ -19,7 +19,7 @@ from bertcli.reports.run_view import Row, RunView
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
 from bertcli.tasks.supervised import build_task
-from bertcli.training.evaluate import rank
+from bertcli.training.best import rank
 from bertcli.training.metrics_log import term_key
 
 

@@ -146,15 +146,6 @@ def spare_finished(layout: RunLayout, checkpoint: Path | None) -> Path | None:
     return checkpoint
 
 
-def lost_evaluations(layout: RunLayout) -> UserError:
-    """The error of a resume if the best model is there, but the log with its scores is lost."""
-    return UserError(
-        f"cannot resume: {layout.metrics} {'has no evaluation' if layout.metrics.exists() else 'is gone'}, "
-        f"so that {layout.best} cannot be compared with later models. Restore the file; or keep "
-        "the models as they are, and start a new run in another output_dir (--overwrite deletes this one)"
-    )
-
-
 def closing_lines(
     config: PretrainConfig,
     source: Path | None,

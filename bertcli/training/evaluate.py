@@ -1,6 +1,5 @@
-"""Evaluation of a model on batches (mean losses and accuracies), and the choice of the best evaluation."""
+"""Evaluation of a model on batches: mean losses and accuracies."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from torch import nn
 
 from bertcli.batches.share import MicroBatch
 from bertcli.objectives.base import Task
-from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision, autocast
 from bertcli.training import wrapping
 from bertcli.training.step_report import TermSums, count_step, weighted_sum
@@ -87,89 +85,3 @@ def evaluate(
                     sums.add(task.terms(model, batch.to(device)), is_dummy)
     losses, accuracies, shares = sums.means(counts)
     return Scores(losses, accuracies, tokens, metrics=shares, weights=sums.weights)
-
-
-class BestEvaluation:
-    """The evaluation with the best `metric`; among equal ones, the one with the lowest loss.
-
-    The state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
-    other state is saved. Steps are repeatable, so a better model that was saved after that checkpoint is
-    found again.
-    """
-
-    def __init__(self, metric: str, patience: int | None, rows: list[dict[str, Any]]):
-        """Read the state from `rows`.
-
-        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
-        Raises `UserError` if an evaluation among `rows` lacks the metric.
-        """
-        self._metric, self._patience = metric, patience
-        evaluations = [row for row in rows if row["split"] == "heldout"]
-        self._steps = [row["step"] for row in evaluations]
-        for row in evaluations:
-            if not isinstance(row.get(metric, ""), int | float | None):
-                raise UserError(
-                    f"metrics.jsonl: the evaluation at step {row['step']} has no number for {metric}, so the "
-                    "best model is unknown: the file is damaged; start a new run in another output_dir"
-                )
-        self._goodness = [rank(metric, row) for row in evaluations]
-        self.scores: Scores | None = None
-        """The scores of the best evaluation, with tables; None if it was before this process started."""
-
-    @property
-    def step(self) -> int:
-        """The step of the best evaluation; there must be one. The earlier one wins a tie."""
-        return self._steps[self._best]
-
-    @property
-    def last_step(self) -> int:
-        """The step of the last evaluation; there must be one."""
-        return self._steps[-1]
-
-    @property
-    def is_settled(self) -> bool:
-        """True if the last `patience` evaluations did not improve the metric; the loss is ignored."""
-        if self._patience is None or not self._steps:
-            return False
-        metrics = [metric for metric, _ in self._goodness]
-        return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
-
-    def consider(self, step: int, scores: Scores) -> bool:
-        """Add the evaluation at `step`; return True if it is the best so far."""
-        self._steps.append(step)
-        metric_value(scores, self._metric)
-        self._goodness.append(rank(self._metric, metric_values(scores)))
-        if self.step == step:
-            self.scores = scores
-        return self.step == step
-
-    @property
-    def _best(self) -> int:
-        return self._goodness.index(max(self._goodness))
-
-
-def metric_values(scores: Scores) -> dict[str, float]:
-    """The values that can select a model: the loss, and every metric that is a number."""
-    return {"loss": scores.loss} | scores.numbers
-
-
-def metric_value(scores: Scores, metric: str) -> float:
-    """The value of a metric. Raises a `UserError` that lists the metrics if there is none of this name."""
-    values = metric_values(scores)
-    if metric not in values:
-        raise UserError(
-            f"task.metric: {metric!r} is not a metric of this task; give one of {', '.join(values)}"
-        )
-    return values[metric]
-
-
-def rank(metric: str, values: Mapping[str, Any]) -> tuple[float, float]:
-    """A sort key, higher is better: the metric first, then the loss. A missing value is worst."""
-    return goodness(metric, values.get(metric)), goodness("loss", values.get("loss"))
-
-
-def goodness(metric: str, value: float | None) -> float:
-    """The value, negated for losses and errors, so that higher is better. NaN (None in JSON) is worst."""
-    if value is None or math.isnan(value):
-        return -math.inf
-    return -value if metric == "loss" or metric.endswith("_error") else value

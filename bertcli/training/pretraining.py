@@ -1,6 +1,8 @@
 """The stages of a pretraining run: raw text -> a model folder."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bertcli.batches.order import make_key
-from bertcli.batches.share import MicroBatch, num_steps
+from bertcli.batches.share import MicroBatch, Share, num_steps
 from bertcli.batches.stream import BatchStream, training_stream
 from bertcli.config.run import DecidedPretraining
 from bertcli.config.schema import PretrainConfig
@@ -21,24 +23,25 @@ from bertcli.corpus.token_store import OpenStore
 from bertcli.folders.lengths import length_after, untrained_positions
 from bertcli.folders.locate import locate_init_from
 from bertcli.folders.run_layout import KeptVerdict
-from bertcli.folders.sealed import find_damage
 from bertcli.model.encoder import encoders
 from bertcli.model.init import position_tables, tile_positions
 from bertcli.model.pretraining import LanguageModel
+from bertcli.objectives.base import Task
 from bertcli.objectives.distillation import start_like, taught
 from bertcli.objectives.learner import Learner, learner_of
 from bertcli.reports.cards import model_card
 from bertcli.reports.pretraining_verdict import Health, verdict
 from bertcli.system.terminal import say
 from bertcli.training import ranks, wrapping
-from bertcli.training.checkpoint import RunState, free_path, load_state, newest_checkpoint, newest_path
-from bertcli.training.closing import closing_lines, lost_evaluations
-from bertcli.training.evaluate import BestEvaluation, Scores, evaluate
+from bertcli.training.best import BestModel, heldout_rows
+from bertcli.training.checkpoint import RunState
+from bertcli.training.closing import closing_lines, resume_command
+from bertcli.training.evaluate import Scores, evaluate
 from bertcli.training.gain import Meter
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.identity import check_same_store, pretraining_inputs, store_identity
-from bertcli.training.lifecycle import Run, run_stages
-from bertcli.training.metrics_log import read_metrics
+from bertcli.training.lifecycle import Prepared, Run, claimed, take_steps
+from bertcli.training.loop import LoopSettings
 from bertcli.training.optimizer import decay_begin
 from bertcli.training.recipe import decide_recipe
 from bertcli.training.resolve import check_pretraining, decide_pretraining, loop_settings, own_share
@@ -46,238 +49,250 @@ from bertcli.training.run_folder import Input
 
 
 def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> tuple[Path, OpenStore]:
-    """Run a pretraining on every rank; return its model folder and its store. Raises as `run_stages`."""
+    """Run a pretraining on every rank; return its model folder and its store. Raises as `claimed`."""
     config = ranks.first_then_all(lambda: locate_init_from(config))
-    source = Path(config.model.init_from) if config.model.init_from else None
-    return run_stages(Pretraining(config, source), resume, overwrite)
+    ranks.on_first(lambda: check_pretraining(config))
+    command = resume_command("pretrain", Path(config.output_dir))
+    run = Run("pretrain", config, resume=resume, resume_command=command)
+    with claimed(run, lambda: _inputs(config), overwrite):
+        parts = _build(run.asked, is_resumed=run.saved is not None)
+        store, path = parts.store, run.folder.data
+        identity = ranks.on_first(lambda: store_identity(store, parts.config))
+        run.compare(
+            parts.config, identity, lambda old: check_same_store(old, identity, store.folder, path=path)
+        )
+        run.accept(parts.config, identity)
+        prepared = _prepare(run, parts)
+        scores = take_steps(run, prepared)
+        _finish(run, parts, prepared, scores=scores)
+    return run.folder.model, store
 
 
-class Pretraining(Run[DecidedPretraining, tuple[Path, OpenStore]]):
-    """The run of the objective `data.objective` on the rows of a token store."""
+def _inputs(config: PretrainConfig) -> Iterator[Input]:
+    yield from pretraining_inputs(config)
+    yield Input("corpus.store", "", store_folder(config))
 
-    verb = "pretrain"
-    asked: PretrainConfig
-    model: LanguageModel
+
+@dataclass(frozen=True)
+class Parts:
+    """The text, the model and all decisions of a pretraining.
+
+    Attributes:
+        source: the model folder that the run starts from; None: random weights.
+        heldout: the batches of the held-out text; None: nothing is held out.
+    """
+
+    config: DecidedPretraining
+    source: Path | None
     store: OpenStore
     stream: BatchStream
-    heldout: HeldoutBatches | None = None
-    best: BestEvaluation
+    heldout: HeldoutBatches | None
+    model: LanguageModel
+    task: Task
+    loop: LoopSettings
+    share: Share
+    steps: int
 
     @property
     def learner(self) -> Learner:
         """The learner of the objective."""
         return learner_of(self.config.data.objective)
 
-    def check(self) -> None:
-        check_pretraining(self.asked)
 
-    def inputs(self) -> Iterator[Input]:
-        yield from pretraining_inputs(self.asked)
-        yield Input("corpus.store", "", store_folder(self.asked))
+def _build(asked: PretrainConfig, is_resumed: bool) -> Parts:
+    """Build store and model, and decide every `auto`; called on every rank."""
+    recipe = ranks.on_first(lambda: decide_recipe(asked, say))
 
-    def _check_store(self, manifest: Manifest) -> None:
-        if not self.is_resumed:
-            check_known(self.asked, manifest.unk_rate)
+    def check(manifest: Manifest) -> None:
+        if not is_resumed:
+            check_known(asked, manifest.unk_rate)
 
-    def prepare(self) -> None:
-        recipe = ranks.on_first(lambda: decide_recipe(self.asked, say))
-        self.store = store = prepare_store(recipe, say, team=ranks, check=self._check_store)
-        for line in misfits(recipe, store.manifest):
-            say(f"warning: {line}")
-        self.stream = training_stream(recipe, store)
-        self.steps = num_steps(recipe, store.tokenizer.frame, store.train.num_tokens)
-        torch.manual_seed(int(make_key(recipe.seed, "init")))
-        self.model = learner_of(recipe.data.objective).start(recipe, store.tokenizer)
-        architecture = self.model.architecture
-        config = ranks.on_first(lambda: decide_pretraining(recipe, architecture, self.steps))
-        self.config, training, self.share = config, config.training, own_share(config.training)
-        if training.schedule == "stable-decay":
-            self.branch_step = decay_begin(self.steps, training.decay_share)
-        self.loop = loop_settings(
-            training,
-            config.seed,
-            self.steps,
-            warmup_steps=training.warmup_steps,
-            decay_share=training.decay_share,
-        )
-        for encoder in encoders(self.model):
-            encoder.activation_checkpointing = training.activation_checkpointing
-        self.model.to(self.loop.device)
-        if store.heldout.num_documents:
-            self.heldout = HeldoutBatches(
-                store.heldout,
-                store.tokenizer,
-                config.data,
-                batch_size=training.largest_batch,
-                at_most=config.evaluation.batches,
-            )
-            if self.heldout.pairs is not self.stream.pairs:
-                say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
-        self.task = self.learner.task(training)
-        fresh = self.source is None and config.distillation is None
-        if config.distillation is not None:
-            self.task = task = taught(self.task, config, store.tokenizer)
-            if self.source is None:
-                start_like(self.model.words, task.teacher)
-        entropy, mask_rate = store.manifest.unigram_entropy, ends(config.data.mask_rate)[1]
-        references = self.learner.references(
-            self.model.architecture, entropy, fresh=fresh, mask_rate=mask_rate
-        )
-        short_steps, short_length = config.data.short_steps, config.data.short_length
-        self.health = Health(references, self.steps, short_steps, short_length=short_length)
+    store = prepare_store(recipe, say, team=ranks, check=check)
+    for line in misfits(recipe, store.manifest):
+        say(f"warning: {line}")
+    stream = training_stream(recipe, store)
+    steps = num_steps(recipe, store.tokenizer.frame, store.train.num_tokens)
+    learner = learner_of(recipe.data.objective)
+    torch.manual_seed(int(make_key(recipe.seed, "init")))
+    model = learner.start(recipe, store.tokenizer)
+    architecture = model.architecture
+    config = ranks.on_first(lambda: decide_pretraining(recipe, architecture, steps))
+    training = config.training
+    warmup, fall = training.warmup_steps, training.decay_share
+    loop = loop_settings(training, config.seed, steps, warmup_steps=warmup, decay_share=fall)
+    for encoder in encoders(model):
+        encoder.activation_checkpointing = training.activation_checkpointing
+    model.to(loop.device)
+    heldout = _heldout(config, store, stream)
+    source = None if config.model.init_from is None else Path(config.model.init_from)
+    task = learner.task(training)
+    if config.distillation is not None:
+        task = taught(task, config, store.tokenizer)
+        if source is None:
+            start_like(model.words, task.teacher)
+    return Parts(
+        config=config,
+        source=source,
+        store=store,
+        stream=stream,
+        heldout=heldout,
+        model=model,
+        task=task,
+        loop=loop,
+        share=own_share(training),
+        steps=steps,
+    )
 
-    def last_good(self) -> Path | None:
-        """The newest usable checkpoint. `stable-decay` excludes those from the decay of a shorter run, and
-        `checkpoint.keep_best` those since a lost best model. Raises `UserError` if evaluations are lost."""
-        if self.config.checkpoint.keep_best and self.folder.best.exists() and not self._evaluations():
-            raise lost_evaluations(self.folder)
-        if self.branch_step is None:
-            newest = newest_checkpoint(self.folder, say)
-            lost = None if newest is None else self._lost_best(load_state(newest).step)
-            return newest if lost is None else newest_checkpoint(self.folder, say, lambda at: at.step < lost)
-        share = self.config.training.decay_share
-        fallen: list[int] = []
 
-        def usable(state: RunState) -> bool:
-            good = state.planned == self.steps or state.step <= decay_begin(state.planned, share)
-            if not good:
-                fallen.append(state.step)
-            return good
-
-        found = newest_checkpoint(self.folder, say, usable)
-        if found and fallen:
-            say(f"going back to {found.name}: the learning rate of the shorter run fell after it")
-        return found
-
-    def _lost_best(self, step: int) -> int | None:
-        """The step of the best model up to `step` if that model has to be trained again; else None."""
-        rows = [row for row in self._evaluations() if row["step"] <= step]
-        if not self.config.checkpoint.keep_best or not rows:
-            return None
-        best = newest_path(self.folder.best)
-        if (damage := find_damage(best)) is None:
-            return None
-        lost = BestEvaluation("loss", None, rows).step
-        say(f"warning: {best} is damaged ({damage}); going back to before step {lost} to train it again")
-        return lost
-
-    def _evaluations(self) -> list[dict[str, Any]]:
-        return [row for row in read_metrics(self.folder.metrics) if row["split"] == "heldout"]
-
-    def work_until(self, step: int) -> float:
-        return self.stream.tokens_until(step)
-
-    def read_log(self, rows: list[dict[str, Any]]) -> None:
-        self.best = BestEvaluation("loss", None, rows if self.config.checkpoint.keep_best else [])
-
-    def reason_to_stop(self, scores: Scores, state: RunState) -> str | None:
-        """Save the model if it is the best so far and `checkpoint.keep_best` is set; return None."""
-        if self.config.checkpoint.keep_best and self.best.consider(state.step, scores):
-            folder = ranks.on_first(lambda: free_path(self.folder.best))
-            self.publish(folder, wrapping.full_weights(self.model))
+def _heldout(config: DecidedPretraining, store: OpenStore, stream: BatchStream) -> HeldoutBatches | None:
+    if not store.heldout.num_documents:
         return None
+    heldout = HeldoutBatches(
+        store.heldout,
+        store.tokenizer,
+        config.data,
+        batch_size=config.training.largest_batch,
+        at_most=config.evaluation.batches,
+    )
+    if heldout.pairs is not stream.pairs:
+        say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
+    return heldout
 
-    def identity(self) -> dict[str, Any]:
-        return store_identity(self.store, self.config)
 
-    def compare(self, before: dict[str, Any]) -> None:
-        check_same_store(before, self.identity(), self.store.folder, path=self.folder.data)
+def _prepare(run: Run[PretrainConfig], parts: Parts) -> Prepared:
+    config, training = parts.config, parts.config.training
+    health = _health(parts)
+    has_best = parts.heldout is not None and config.checkpoint.keep_best
+    falls = training.schedule == "stable-decay"
+    return Prepared(
+        config=config,
+        model=parts.model,
+        task=parts.task,
+        loop=parts.loop,
+        steps=parts.steps,
+        micro_batches=partial(_micro_batches, parts),
+        save_model=partial(_save, parts),
+        read_weights=partial(_read_weights, parts),
+        evaluate=None if parts.heldout is None else partial(_evaluate, parts, parts.heldout),
+        best=BestModel(run.folder, "loss") if has_best else None,
+        lines=[*_lines(parts), *health.lines()],
+        health=health,
+        work=parts.stream.tokens_until,
+        usable=partial(_is_before_fall, parts) if falls else lambda state: True,
+        branch_step=decay_begin(parts.steps, training.decay_share) if falls else None,
+    )
 
-    def describe(self) -> None:
-        sizes, training, data = self.model.architecture, self.config.training, self.config.data
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        processes = f", {ranks.num_ranks()} ranks ({training.parallel})" if ranks.num_ranks() > 1 else ""
-        short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
-        compiled = " (compiled: the first step takes longer)" if training.compile else ""
-        say(
-            f"model: {sizes.layers} layers x {sizes.hidden}, vocabulary {sizes.vocab_size:,}, {parameters:,} "
-            "parameters"
-        )
-        say(
-            f"run: {self.steps:,} steps of {shown(training.batch_size)} rows (at most "
-            f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
-            f"on {training.device}{compiled}{processes}"
-        )
-        untrained = untrained_positions(sizes, length_after(self.source, data.max_length))
-        for line in [*untrained, *self.stream.reuse_lines(self.steps), *self.health.lines()]:
-            say(line)
 
-    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
-        """This rank's share of each step; just before the first long rows, trained positions are tiled."""
-        data = self.config.data
-        steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
-        for step, micro_batches in enumerate(steps, first_step):
-            if step and step == data.short_steps:
-                for table in position_tables(self.model):
-                    table_TD, offset = table.detach(), self.model.architecture.position_offset
-                    tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
-                    table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
-            yield micro_batches
+def _health(parts: Parts) -> Health:
+    config, data = parts.config, parts.config.data
+    references = parts.learner.references(
+        parts.model.architecture,
+        parts.store.manifest.unigram_entropy,
+        fresh=parts.source is None and config.distillation is None,
+        mask_rate=ends(data.mask_rate)[1],
+    )
+    return Health(references, parts.steps, data.short_steps, short_length=data.short_length)
 
-    def evaluator(self) -> Callable[[], Scores] | None:
-        if (heldout := self.heldout) is None:
-            return None
 
-        def evaluate_heldout() -> Scores:
-            return evaluate(
-                model=self.model,
-                task=self.task,
-                steps=heldout.steps(self.share),
-                device=self.loop.device,
-                precision=self.loop.precision,
-            )
+def _is_before_fall(parts: Parts, state: RunState) -> bool:
+    """False for a checkpoint in which the learning rate of a shorter run fell already (`stable-decay`)."""
+    if state.planned == parts.steps:
+        return True
+    last_step = decay_begin(state.planned, parts.config.training.decay_share)
+    if state.step > last_step:
+        why = f"the learning rate of the shorter run fell after step {last_step}"
+        say(f"the checkpoint of step {state.step} is not used: {why}")
+    return state.step <= last_step
 
-        return evaluate_heldout
 
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        return self.learner.load(folder, self.config.model).state_dict()
+def _lines(parts: Parts) -> Iterator[str]:
+    sizes, training, data = parts.model.architecture, parts.config.training, parts.config.data
+    parameters = sum(parameter.numel() for parameter in parts.model.parameters())
+    processes = f", {ranks.num_ranks()} ranks ({training.parallel})" if ranks.num_ranks() > 1 else ""
+    short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
+    compiled = " (compiled: the first step takes longer)" if training.compile else ""
+    yield (
+        f"model: {sizes.layers} layers x {sizes.hidden}, vocabulary {sizes.vocab_size:,}, {parameters:,} "
+        "parameters"
+    )
+    yield (
+        f"run: {parts.steps:,} steps of {shown(training.batch_size)} rows (at most "
+        f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
+        f"on {training.device}{compiled}{processes}"
+    )
+    yield from untrained_positions(sizes, length_after(parts.source, data.max_length))
+    yield from parts.stream.reuse_lines(parts.steps)
 
-    def save_model(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
-        length = length_after(self.source, self.config.data.max_length)
-        given = {"trained_length": length, "weights": weights, "card": card}
-        self.learner.save(folder, self.model, self.store.tokenizer, **given)
 
-    def finish(self, scores: Scores | None) -> tuple[Path, OpenStore]:
-        """Write the final model, even without a new step: a kill may have left that of an earlier end."""
-        rows, evaluate_heldout = ranks.on_first(self._evaluations), self.evaluator()
-        chosen: list[str] = []
-        if evaluate_heldout and self.config.checkpoint.keep_best:
-            best = ranks.on_first(lambda: newest_path(self.folder.best))
-            wrapping.load_full_weights(self.model, self.read_weights(best))
-            scores, rows = self.best.scores, []
-            chosen = [f"the model is the best by held-out loss: that of step {self.best.step:,}"]
-        if scores is None and evaluate_heldout:
-            scores = evaluate_heldout()
-        references = self.health.references
-        weights = wrapping.full_weights(self.model)
-        said = verdict(scores, references, self.config, sizes=self.model.architecture, rows=rows)
-        lines = [said, *chosen, *self._closing_lines(weights)]
-        for line in lines:
-            say(line)
-        card = model_card(
-            self.config,
-            self.store,
-            self.model,
-            references=references,
-            scores=scores,
-            lines=lines,
-        )
-        self.publish(self.folder.model, weights, card)
-        self.keep_verdict(KeptVerdict(self.steps, lines))
-        return self.folder.model, self.store
+def _micro_batches(parts: Parts, first_step: int) -> Iterator[list[MicroBatch]]:
+    """This rank's share of each step; just before the first long rows, trained positions are tiled."""
+    data = parts.config.data
+    steps = parts.stream.steps(first_step, parts.steps, parts.share, data.workers)
+    for step, micro_batches in enumerate(steps, first_step):
+        if step and step == data.short_steps:
+            for table in position_tables(parts.model):
+                table_TD, offset = table.detach(), parts.model.architecture.position_offset
+                tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
+                table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
+        yield micro_batches
 
-    def _closing_lines(self, weights: Mapping[str, Tensor]) -> list[str]:
-        meter = Meter(
-            tokenizer=self.store.tokenizer,
-            max_length=self.config.data.max_length,
-            batch_size=self.config.training.largest_batch,
-            batches=self.config.evaluation.batches,
-            share=self.share,
-            device=self.loop.device,
-            precision=self.loop.precision,
-        )
-        return list(
-            closing_lines(
-                self.config, self.source, self.store, model=self.model, weights=weights, meter=meter
-            )
-        )
+
+def _evaluate(parts: Parts, heldout: HeldoutBatches) -> Scores:
+    return evaluate(
+        model=parts.model,
+        task=parts.task,
+        steps=heldout.steps(parts.share),
+        device=parts.loop.device,
+        precision=parts.loop.precision,
+    )
+
+
+def _read_weights(parts: Parts, folder: Path) -> dict[str, Tensor]:
+    return parts.learner.load(folder, parts.config.model).state_dict()
+
+
+def _save(parts: Parts, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
+    length = length_after(parts.source, parts.config.data.max_length)
+    given = {"trained_length": length, "weights": weights, "card": card}
+    parts.learner.save(folder, parts.model, parts.store.tokenizer, **given)
+
+
+def _finish(run: Run[PretrainConfig], parts: Parts, prepared: Prepared, scores: Scores | None) -> None:
+    """Write the final model, even without a new step: a kill may have left that of an earlier end.
+
+    `scores`: the last evaluation; None: there was none.
+    """
+    rows = ranks.on_first(lambda: heldout_rows(run.folder.metrics))
+    chosen: list[str] = []
+    if prepared.best is not None:
+        wrapping.load_full_weights(parts.model, prepared.read_weights(prepared.best.path()))
+        best = prepared.best.evaluation
+        scores, rows = best.scores, []
+        chosen = [f"the model is the best by held-out loss: that of step {best.step:,}"]
+    if scores is None and prepared.evaluate is not None:
+        scores = prepared.evaluate()
+    references, sizes = prepared.health.references, parts.model.architecture
+    weights = wrapping.full_weights(parts.model)
+    said = verdict(scores, references, parts.config, sizes=sizes, rows=rows)
+    lines = [said, *chosen, *_closing_lines(parts, weights)]
+    for line in lines:
+        say(line)
+    card = model_card(
+        parts.config, parts.store, parts.model, references=references, scores=scores, lines=lines
+    )
+    run.publish(run.folder.model, partial(_save, parts, card=card), weights)
+    run.keep_verdict(KeptVerdict(parts.steps, lines))
+
+
+def _closing_lines(parts: Parts, weights: Mapping[str, Tensor]) -> Iterator[str]:
+    config, store = parts.config, parts.store
+    meter = Meter(
+        tokenizer=store.tokenizer,
+        max_length=config.data.max_length,
+        batch_size=config.training.largest_batch,
+        batches=config.evaluation.batches,
+        share=parts.share,
+        device=parts.loop.device,
+        precision=parts.loop.precision,
+    )
+    return closing_lines(config, parts.source, store, model=parts.model, weights=weights, meter=meter)

@@ -26,8 +26,9 @@ from bertcli.system.files import disk_errors
 from bertcli.system.terminal import say
 from bertcli.tasks.registry import import_task
 from bertcli.training import ranks
+from bertcli.training.best import metric_values, rank
 from bertcli.training.closing import mask_command, predict_command
-from bertcli.training.evaluate import Scores, metric_values, rank
+from bertcli.training.evaluate import Scores
 from bertcli.training.finetuning import Finetuned, finetune
 from bertcli.training.identity import finetuning_inputs
 from bertcli.training.pretraining import pretrain

@@ -17,8 +17,8 @@ from bertcli.folders.run_layout import RunLayout
 from bertcli.folders.sealed import seal
 from bertcli.reports.build import build_report, read_runs
 from bertcli.reports.page import ReportOptions
+from bertcli.training.best import BestEvaluation
 from bertcli.training.checkpoint import newest_checkpoint
-from bertcli.training.evaluate import BestEvaluation
 from bertcli.training.metrics_log import cut_back, read_metrics
 from tests.decided import data_config
 from tests.finetunes import checked, spam_config

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bertcli.system.errors import UserError
-from bertcli.training.evaluate import BestEvaluation, Scores, goodness, metric_value, metric_values
+from bertcli.training.best import BestEvaluation, goodness, metric_value, metric_values
+from bertcli.training.evaluate import Scores
 
 
 def scores(loss: float = 0.5, **metrics: Any) -> Scores:

@@ -18,9 +18,8 @@ from bertcli.system import files as system_files
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import finetuning
+from bertcli.training.best import BestEvaluation
 from bertcli.training.checkpoint import CheckpointWriter, RunState
-from bertcli.training.evaluate import BestEvaluation
-from bertcli.training.finetuning import Finetuning
 from bertcli.training.metrics_log import MetricsLog
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows, start_and_signal, write_config
@@ -186,7 +185,7 @@ def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
             return whole(*arguments)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Finetuning, "evaluate_once", lambda self: None)  # evaluates as well
+            patch.setattr(finetuning, "_check_metric", lambda parts: None)  # evaluates as well
             patch.setattr(finetuning, "evaluate_task", evaluate_or_hear)
             with pytest.raises(SystemExit) as end:
                 run(own, resume=True)

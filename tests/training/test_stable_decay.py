@@ -29,7 +29,10 @@ def test_more_steps_go_on_from_before_the_decay(
     assert load_state(short / "checkpoints" / "step-00000009").planned == 12
     capsys.readouterr()
     run(corpus, short, 20, resume=True)
-    assert "going back to step-00000009" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "step 12 is not used: the learning rate of the shorter run fell after step 9" in said
+    assert "resuming from" in said
+    assert "step-00000009, step 9" in said
     straight = run(corpus, tmp_path / "straight", 20)
     assert losses(short / "metrics.jsonl") == losses(straight / "metrics.jsonl")
     weights = "model/model.safetensors"

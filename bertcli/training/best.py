@@ -1,0 +1,163 @@
+"""The best model of a run by a held-out metric, which is kept beside the checkpoints."""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bertcli.folders.run_layout import RunLayout
+from bertcli.folders.sealed import find_damage
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import say
+from bertcli.training import ranks
+from bertcli.training.checkpoint import RunState, free_path, load_state, newest_checkpoint, newest_path
+from bertcli.training.evaluate import Scores
+from bertcli.training.metrics_log import read_metrics
+
+
+class BestModel:
+    """The best model so far, in `checkpoints/best`. The evaluations in the run's log say which one it is."""
+
+    def __init__(self, folder: RunLayout, metric: str, patience: int | None = None):
+        """Nothing is read yet. `metric` and `patience`: as for `BestEvaluation`."""
+        self._folder, self._metric, self._patience = folder, metric, patience
+        self.evaluation = BestEvaluation(metric, patience, [])
+
+    def read(self, rows: list[dict[str, Any]]) -> None:
+        """Take the evaluations in the rows of the log up to the step that the run goes on from."""
+        self.evaluation = BestEvaluation(self._metric, self._patience, rows)
+
+    def last_good(self, usable: Callable[[RunState], bool]) -> Path | None:
+        """The newest `usable` checkpoint; if the best model is lost or damaged, one before that model.
+
+        Raises `UserError` if the best model is there, but the log with its scores is lost.
+        """
+        newest = newest_checkpoint(self._folder, say, usable)
+        rows = heldout_rows(self._folder.metrics)
+        if self._folder.best.exists() and not rows:
+            raise _lost_evaluations(self._folder)
+        if newest is None:
+            return None
+        rows = [row for row in rows if row["step"] <= load_state(newest).step]
+        best = newest_path(self._folder.best)
+        damage = find_damage(best) if rows else None
+        if damage is None:
+            return newest
+        step = BestEvaluation(self._metric, None, rows).step
+        say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
+        return newest_checkpoint(self._folder, say, lambda state: usable(state) and state.step < step)
+
+    def consider(self, step: int, scores: Scores, publish: Callable[[Path], None]) -> None:
+        """Add an evaluation; if it is the best so far, `publish` the model to a folder; on every rank."""
+        if self.evaluation.consider(step, scores):
+            publish(ranks.on_first(lambda: free_path(self._folder.best)))
+
+    def reason_to_stop(self, scores: Scores) -> str | None:
+        """The reason to end the run early after an evaluation, or None."""
+        if not self.evaluation.is_settled:
+            return None
+        title = scores.title(self._metric)
+        return f"no better {title} in {self._patience} evaluations (training.early_stopping)"
+
+    def path(self) -> Path:
+        """The folder of the best model."""
+        return ranks.on_first(lambda: newest_path(self._folder.best))
+
+
+def heldout_rows(metrics: Path) -> list[dict[str, Any]]:
+    """The evaluations in a run's log."""
+    return [row for row in read_metrics(metrics) if row["split"] == "heldout"]
+
+
+def _lost_evaluations(layout: RunLayout) -> UserError:
+    return UserError(
+        f"cannot resume: {layout.metrics} {'has no evaluation' if layout.metrics.exists() else 'is gone'}, "
+        f"so that {layout.best} cannot be compared with later models. Restore the file; or keep "
+        "the models as they are, and start a new run in another output_dir (--overwrite deletes this one)"
+    )
+
+
+class BestEvaluation:
+    """The evaluation with the best `metric`; among equal ones, the one with the lowest loss.
+
+    The state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
+    other state is saved. Steps are repeatable, so a better model that was saved after that checkpoint is
+    found again.
+    """
+
+    def __init__(self, metric: str, patience: int | None, rows: list[dict[str, Any]]):
+        """Read the state from `rows`.
+
+        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
+        Raises `UserError` if an evaluation among `rows` lacks the metric.
+        """
+        self._metric, self._patience = metric, patience
+        evaluations = [row for row in rows if row["split"] == "heldout"]
+        self._steps = [row["step"] for row in evaluations]
+        for row in evaluations:
+            if not isinstance(row.get(metric, ""), int | float | None):
+                raise UserError(
+                    f"metrics.jsonl: the evaluation at step {row['step']} has no number for {metric}, so the "
+                    "best model is unknown: the file is damaged; start a new run in another output_dir"
+                )
+        self._goodness = [rank(metric, row) for row in evaluations]
+        self.scores: Scores | None = None
+        """The scores of the best evaluation, with tables; None if it was before this process started."""
+
+    @property
+    def step(self) -> int:
+        """The step of the best evaluation; there must be one. The earlier one wins a tie."""
+        return self._steps[self._best]
+
+    @property
+    def last_step(self) -> int:
+        """The step of the last evaluation; there must be one."""
+        return self._steps[-1]
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the last `patience` evaluations did not improve the metric; the loss is ignored."""
+        if self._patience is None or not self._steps:
+            return False
+        metrics = [metric for metric, _ in self._goodness]
+        return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
+
+    def consider(self, step: int, scores: Scores) -> bool:
+        """Add the evaluation at `step`; return True if it is the best so far."""
+        self._steps.append(step)
+        metric_value(scores, self._metric)
+        self._goodness.append(rank(self._metric, metric_values(scores)))
+        if self.step == step:
+            self.scores = scores
+        return self.step == step
+
+    @property
+    def _best(self) -> int:
+        return self._goodness.index(max(self._goodness))
+
+
+def metric_values(scores: Scores) -> dict[str, float]:
+    """The values that can select a model: the loss, and every metric that is a number."""
+    return {"loss": scores.loss} | scores.numbers
+
+
+def metric_value(scores: Scores, metric: str) -> float:
+    """The value of a metric. Raises a `UserError` that lists the metrics if there is none of this name."""
+    values = metric_values(scores)
+    if metric not in values:
+        raise UserError(
+            f"task.metric: {metric!r} is not a metric of this task; give one of {', '.join(values)}"
+        )
+    return values[metric]
+
+
+def rank(metric: str, values: Mapping[str, Any]) -> tuple[float, float]:
+    """A sort key, higher is better: the metric first, then the loss. A missing value is worst."""
+    return goodness(metric, values.get(metric)), goodness("loss", values.get("loss"))
+
+
+def goodness(metric: str, value: float | None) -> float:
+    """The value, negated for losses and errors, so that higher is better. NaN (None in JSON) is worst."""
+    if value is None or math.isnan(value):
+        return -math.inf
+    return -value if metric == "loss" or metric.endswith("_error") else value
