@@ -32,6 +32,17 @@ def test_each_named_file_is_there() -> None:
     assert [(document, name) for document, name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.parametrize("way", ["The way of a config", "The way of a CSV row"])
+def test_a_way_through_the_code_names_as_many_files_as_it_says(way: str) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(f"## {way}")[2]
+    text = text.partition("\n## ")[0]
+    named = set(re.findall(r"`(\w+/[\w/]+\.py)`", text))
+    assert [name for name in sorted(named) if not (ROOT / "bertcli" / name).exists()] == []
+    said = re.search(r"in (\d+) files", text)
+    assert said is not None
+    assert len(named) == int(said[1])
+
+
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.stem)
 def test_each_link_leads_to_a_file(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
