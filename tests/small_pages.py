@@ -19,11 +19,11 @@ import pytest
 import bertcli
 from bertcli.advice.init import finetuning as fit_finetuning
 from bertcli.advice.init import fit_pretraining
-from bertcli.advice.init.fit_pretraining import StepSpeed
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import Section
 from bertcli.samples import LABELED, SAMPLES
+from tests.advice.init.files import speed
 from tests.pages import ROOT
 from tests.small_runs import write_corpus
 
@@ -70,9 +70,8 @@ def enter(folder: Path, patch: pytest.MonkeyPatch) -> None:
         patch.setitem(LABELED, name, _first_lines(LABELED[name], samples, lines))
     for schema in _MOST:
         patch.setattr(schema, "model_validate", _validate_small(schema))
-    speed = StepSpeed(0.001, 0.0, 1000, device="cpu", precision="fp32")
     for module in (fit_pretraining, fit_finetuning):
-        patch.setattr(module, "step_speed", lambda *given: speed)
+        patch.setattr(module, "probe", lambda *given: speed(0.001, 1000))
     patch.setattr(fit_pretraining, "matmul_rate", lambda *given, **named: 1e11)
     patch.setattr(fit_finetuning, "start_seconds", lambda module: 1.0)
     patch.chdir(folder)

@@ -58,7 +58,7 @@ def step(
 
     Example: bertcli bench step --preset tiny --vocab-size 2048 --steps 5
     """
-    from bertcli.advice.bench.step import bench_config, bench_synthetic
+    from bertcli.advice.bench.measure import bench_config, bench_synthetic
     from bertcli.advice.bench.timing import training_to_time
     from bertcli.config import load, run, schema
 
@@ -89,7 +89,7 @@ def stream(
 
     Example: bertcli bench stream configs/quickstart.yaml
     """
-    from bertcli.advice.bench.data import bench_stream
+    from bertcli.advice.bench.measure import bench_stream
     from bertcli.config import load, schema
 
     _show(bench_stream(load.load_config(schema.PretrainConfig, config, set_), batches), json_)
@@ -114,7 +114,7 @@ def tokenize(
 
     Example: bertcli bench tokenize --megabytes 1
     """
-    from bertcli.advice.bench.data import bench_tokenize
+    from bertcli.advice.bench.measure import bench_tokenize
     from bertcli.config import load, run, schema
     from bertcli.corpus import matching, sources
     from bertcli.tokenizer.tokenizer import Tokenizer
@@ -143,7 +143,7 @@ def finetune(
 
     Example: bertcli bench finetune configs/spam.yaml --set model=runs/quickstart/model
     """
-    from bertcli.advice.bench.step import bench_finetune
+    from bertcli.advice.bench.measure import bench_finetune
     from bertcli.config import finetune, load
 
     _show(bench_finetune(load.load_config(finetune.FinetuneConfig, config, set_), steps), json_)
@@ -180,16 +180,18 @@ def predict(
     from bertcli.system.hardware import resolve_device, resolve_precision
 
     where = resolve_device(device)
-    used = (
-        given_model(model) if model is not None else fresh_model(preset, vocab_size, max_length, report=say)
-    )
-    examples = (
-        sample_messages(used.settings)
-        if input_ is None
-        else read_inputs([], input_, used.settings, report=say)
-    )
+    if model is not None:
+        built, tokenizer, task = given_model(model)
+    else:
+        built, tokenizer, task = fresh_model(preset, vocab_size, max_length, report=say)
+    if input_ is None:
+        examples = sample_messages(task.settings)
+    else:
+        examples = read_inputs([], input_, task.settings, report=say)
     measured = bench_predict(
-        used,
+        built,
+        tokenizer,
+        task,
         examples=list(islice(examples, texts)),
         device=where,
         precision=resolve_precision(precision, where),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.advice.init.fit_pretraining import StepSpeed
+from tests.advice.init.files import speed
 from tests.finetunes import spam_config, spam_files
 from tests.folders.folders import saved_model
 from tests.small_runs import small_config, write_config, write_corpus
@@ -107,10 +107,10 @@ def german(number: int = 160) -> list[str]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`init` in this folder, without measuring."""
-    speed = StepSpeed(0.05, 0.1, 2000.0, "cpu", "fp32")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bertcli.advice.init.pretraining.start_seconds", lambda module: 1.0)
-    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.step_speed", lambda plan: speed)
+    measured = speed(0.05, 2000.0, first_seconds=0.1)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.probe", lambda plan, seconds: measured)
     monkeypatch.setattr("bertcli.advice.init.fit_pretraining.matmul_rate", lambda *given, **named: 1e9)
 
 

@@ -1,20 +1,21 @@
 """An estimate of a run's time, memory and disk, from its config and a short probe on this machine."""
 
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bertcli.advice.bench.plan import Plan, decide_for, decide_here, plan_finetuning
-from bertcli.advice.bench.plan_pretraining import plan_pretraining
-from bertcli.advice.bench.probe import SHARE_OF_PEAK, KnownDevice, Probe, known_device, probe
+from bertcli.advice.bench.plan import Plan, plan_finetuning, plan_pretraining
+from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.bench.timing import device_name
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.run import DecidedLoop
+from bertcli.config.run import DecidedLoop, decided_loop
 from bertcli.config.schema import PretrainConfig
 from bertcli.model.architecture import training_flops
+from bertcli.system.errors import UserError
+from bertcli.system.hardware import Precision, auto_micro_batch_size, resolve_device
 from bertcli.system.memory import CHECKPOINT_BYTES, FP32, StepSizes, free_memory, resident_memory, step_memory
 from bertcli.training.wrapping import launch_seconds
 
@@ -22,14 +23,80 @@ KERNELS = {"cpu": 100e6, "cuda": 500e6}
 """Bytes that torch loads at the first step and keeps; on a GPU, CUDA's context."""
 _MAPPED = 1 << 16
 """Bytes of the store that become resident when a row is read."""
+SHARE_OF_PEAK = 0.35
+"""Share of a GPU's stated rate that training an encoder reaches, counted as in `model.architecture`; an
+assumption. NVIDIA's own BERT-large reaches 45 % in fp16 on an A100 (580 sequences of 128 tokens a second;
+DeepLearningExamples, PyTorch/LanguageModeling/BERT) with special kernels; plain code reaches less."""
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """A GPU, by its data sheet.
+
+    Attributes:
+        half: operations per second of dense 16-bit matrix products with fp32 sums.
+        has_bf16: True if `half` holds for bf16 too; else it holds only for fp16.
+        fp32: operations per second of fp32 products outside the tensor cores, torch's default.
+        memory: bytes of memory.
+        compared: what a run on this GPU took beside the calculation; empty if none was ever compared.
+    """
+
+    half: float
+    has_bf16: bool
+    fp32: float
+    memory: float
+    compared: str = ""
+
+    @property
+    def precision(self) -> Precision:
+        """The value of `precision: auto` on this GPU."""
+        return "bf16" if self.has_bf16 else "fp16"
+
+    def rate(self, precision: Precision) -> float:
+        """Operations per second; bf16 without hardware support is as fast as fp32."""
+        return self.half if precision == "fp16" or (precision == "bf16" and self.has_bf16) else self.fp32
+
+
+KNOWN_DEVICES = {
+    "b200": KnownDevice(2250e12, True, 80e12, memory=180e9),
+    "h200": KnownDevice(
+        989e12,
+        True,
+        67e12,
+        memory=141e9,
+        compared="a compiled step of 256 rows of 128 tokens took 1.05 times as long (base), 4.8 times (mini)",
+    ),
+    "h100": KnownDevice(989e12, True, 67e12, memory=80e9),
+    "a100-80gb": KnownDevice(312e12, True, 19.5e12, memory=80e9),
+    "a100-40gb": KnownDevice(312e12, True, 19.5e12, memory=40e9),
+    "l40s": KnownDevice(362e12, True, 91.6e12, memory=48e9),
+    "l4": KnownDevice(121e12, True, 30.3e12, memory=24e9),
+    "rtx4090": KnownDevice(165e12, True, 82.6e12, memory=24e9),
+    "rtx3090": KnownDevice(71e12, True, 35.6e12, memory=24e9),
+    "v100-16gb": KnownDevice(125e12, False, 15.7e12, memory=16e9),
+    "t4": KnownDevice(65e12, False, 8.1e12, memory=16e9),
+}
+"""Data from NVIDIA's data sheets (for RTX cards, from the Ada and Ampere GA102 architecture papers): SXM
+variants, rates without sparsity."""
+
+
+def known_device(name: str) -> KnownDevice:
+    """The device of this name. Raises `UserError` if it is not in the table."""
+    try:
+        return KNOWN_DEVICES[name.lower()]
+    except KeyError:
+        raise UserError(
+            f"--device {name}: is unknown; give one of {', '.join(KNOWN_DEVICES)}, or leave "
+            "it out to measure this machine"
+        ) from None
 
 
 def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dict[str, Any]:
     """Estimate time, memory and disk of a run.
 
     Args:
-        device: the name of a device in `advice.bench.probe`, for which everything is calculated; None: the
-            config's own device, on which some seconds of steps are measured.
+        device: the name of one of `KNOWN_DEVICES`, for which everything is calculated; None: the config's own
+            device, on which some seconds of steps are measured.
 
     Returns:
         what, kind, device, calculated, compared (false if the figures of this device never met a
@@ -42,78 +109,90 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     """
     known = None if device is None else known_device(device)
     plan = plan_finetuning(config) if isinstance(config, FinetuneConfig) else plan_pretraining(config)
-    flops = training_flops(plan.architecture, plan.length, plan.predicted)
+    flops, tokens = training_flops(plan.architecture, plan.length, plan.predicted), plan.tokens
     given = list(plan.given)
     if known is None:
-        training = decide_here(plan)
-        where = torch.device(training.device)
-        free, before = free_memory(where), resident_memory(where)
-        model = plan.build().to(where)
-        seen = probe(model, plan.task, plan.make_steps, training=training, row_flops=flops * plan.length)
-        memory = _memory(plan, training, where.type == "cpu", before=before, seen=seen)
-        tokens_per_s = seen.tokens / seen.step_seconds
-        tokens = plan.tokens
+        where = resolve_device(plan.training.device)
+        device, before = device_name(where), resident_memory(where)
+        limit = free_memory(where) + before
+        seen = probe(plan)
+        training, tokens_per_s = seen.training, seen.tokens / seen.seconds
+        needed = _memory(plan, training, where.type == "cpu", before=before, seen=seen)
         if plan.kind == "pretraining":  # times the share of real tokens in full rows
             tokens *= seen.tokens / (training.largest_batch * plan.length)
-        limit = free + before
     else:
-        assert device is not None
-        training, tokens, limit = decide_for(plan, known), plan.tokens, known.memory
+        training, limit = _decide_for(plan, known), known.memory
         at_once = training.micro_batch_size * plan.length
         seconds = flops * at_once / (SHARE_OF_PEAK * known.rate(training.precision))
         least = launch_seconds(plan.architecture.layers)
         tokens_per_s = at_once / max(seconds, least)
-        memory = _memory(plan, training, on_cpu=False, before=0.0, seen=None)
-        given += _how_calculated(device, known, least)
+        needed = _memory(plan, training, on_cpu=False)
+        given += [
+            f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no micro-batch "
+            f"faster than its kernels can be launched ({1e3 * least:.1f} ms)",
+            f"{device}: {known.compared or 'no run on this GPU was ever compared with such figures'}",
+        ]
     disk = _disk(plan)
     # An evaluation has only a forward pass, a third of a step.
     hours = (tokens + plan.heldout_tokens / 3) / tokens_per_s / 3600
     return {
         "what": "estimate",
         "kind": plan.kind,
-        "device": device_name(torch.device(training.device)) if known is None else device,
+        "device": device,
         "calculated": known is not None,
         "compared": known is None or bool(known.compared),
         "precision": training.precision,
         "micro_batch_size": training.micro_batch_size,
         "parameters": plan.parameters | {"total": sum(plan.parameters.values())},
         "flops_per_token": flops,
-        "memory_mb": _megabytes(memory),
+        "memory_mb": _megabytes(needed),
         "disk_mb": _megabytes(disk),
         "steps": plan.steps,
         "tokens": round(tokens),
         "tokens_per_s": tokens_per_s,
         "hours": hours,
         "given": given,
-        "warnings": _warnings(plan, memory, limit, disk=disk),
+        "warnings": _warnings(plan, needed, limit, disk=disk),
     }
 
 
-def _how_calculated(device: str, known: KnownDevice, least: float) -> list[str]:
-    """The lines that say how a time was calculated; `least`: the least seconds of a micro-batch."""
-    return [
-        f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no micro-batch "
-        f"faster than its kernels can be launched ({1e3 * least:.1f} ms)",
-        f"{device}: {known.compared or 'no run on this GPU was ever compared with such figures'}",
-    ]
+def _decide_for(plan: Plan, known: KnownDevice) -> DecidedLoop:
+    """The training section that `plan.decide_here` would give on another device."""
+    training = plan.training
+    precision = known.precision if training.precision == "auto" else training.precision
+    rows = training.micro_batch_size
+    if rows == "auto":
+        rows = auto_micro_batch_size(
+            plan.architecture,
+            sizes=_step_sizes(plan, precision, rows=1, on_cpu=False),
+            batch_size=training.largest_batch,
+            device=torch.device("cuda"),
+            memory=known.memory,
+        )
+    decided = {"precision": precision, "micro_batch_size": min(rows, training.largest_batch)}
+    return decided_loop(training, decided | {"compile": training.compile is True})
+
+
+def _step_sizes(plan: Plan, precision: Precision, rows: int, on_cpu: bool) -> StepSizes:
+    return StepSizes(
+        rows=rows,
+        length=plan.length,
+        predicted=plan.predicted,
+        half=precision != "fp32",
+        checkpointing=plan.training.activation_checkpointing,
+        on_cpu=on_cpu,
+    )
 
 
 def _memory(
-    plan: Plan, training: DecidedLoop, on_cpu: bool, before: float, seen: Probe | None
+    plan: Plan, training: DecidedLoop, on_cpu: bool, before: float = 0.0, seen: Probe | None = None
 ) -> dict[str, float]:
     """Part -> bytes of memory.
 
     If the probe took the run's own micro-batches, `other` is the memory that it held beyond the calculation.
     If it held less, the parts that are estimated too high are reduced by the difference.
     """
-    sizes = StepSizes(
-        rows=training.micro_batch_size,
-        length=plan.length,
-        predicted=plan.predicted,
-        half=training.precision != "fp32",
-        checkpointing=training.activation_checkpointing,
-        on_cpu=on_cpu,
-    )
+    sizes = _step_sizes(plan, training.precision, training.micro_batch_size, on_cpu=on_cpu)
     parameters = sum(plan.parameters.values())
     parts = asdict(step_memory(plan.architecture, parameters, plan.trained, sizes=sizes))
     parts["process"] = before + KERNELS["cpu" if on_cpu else "cuda"]
@@ -125,20 +204,21 @@ def _memory(
             less = min(too_much, parts[name])
             parts[name], too_much = parts[name] - less, too_much - less
     if on_cpu:
-        parts["checkpoint_copy"] = FP32 * parameters + (CHECKPOINT_BYTES - FP32) * plan.trained
-        rows_read = plan.steps * training.largest_batch
-        parts["store"] = min(plan.store_bytes, rows_read * _MAPPED)
+        parts["checkpoint_copy"] = _checkpoint_bytes(plan)
+        parts["store"] = min(plan.store_bytes, plan.steps * training.largest_batch * _MAPPED)
     return parts
+
+
+def _checkpoint_bytes(plan: Plan) -> float:
+    return FP32 * sum(plan.parameters.values()) + (CHECKPOINT_BYTES - FP32) * plan.trained
 
 
 def _disk(plan: Plan) -> dict[str, float]:
     """Part -> bytes on disk. A new checkpoint is written before an old one is deleted."""
-    weights = FP32 * sum(plan.parameters.values())
-    checkpoint = weights + (CHECKPOINT_BYTES - FP32) * plan.trained
     return {
         "store": plan.store_bytes,
-        "checkpoints": (plan.kept + 1) * checkpoint,
-        "models": plan.models * weights,
+        "checkpoints": (plan.kept + 1) * _checkpoint_bytes(plan),
+        "models": plan.models * FP32 * sum(plan.parameters.values()),
     }
 
 
@@ -146,18 +226,16 @@ def _megabytes(parts: dict[str, float]) -> dict[str, float]:
     return {name: size / 1e6 for name, size in parts.items()} | {"total": sum(parts.values()) / 1e6}
 
 
-def _warnings(plan: Plan, memory: dict[str, float], limit: float, disk: dict[str, float]) -> list[str]:
+def _warnings(plan: Plan, parts: dict[str, float], limit: float, disk: dict[str, float]) -> list[str]:
     warnings = []
-    needed = sum(memory.values()) - memory.get("store", 0.0)  # the system can take back its pages
+    needed = sum(parts.values()) - parts.get("store", 0.0)  # the system can take back its pages
     if needed > limit:
         warnings.append(
             f"the run needs about {needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free: lower "
             "training.micro_batch_size (or set it to auto), or set training.activation_checkpointing: true"
         )
-    existing = Path(plan.output_dir).absolute()
-    while not existing.exists():
-        existing = existing.parent
-    free = shutil.disk_usage(existing).free
+    output = Path(plan.output_dir).absolute()
+    free = shutil.disk_usage(next(each for each in (output, *output.parents) if each.exists())).free
     if sum(disk.values()) > free:
         warnings.append(
             f"the run writes about {sum(disk.values()) / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on "

@@ -7,30 +7,34 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import nn
 
-from bertcli.advice.bench.probe import KnownDevice, MakeSteps
+from bertcli.advice.bench.timing import synthetic_steps
 from bertcli.batches.order import EpochOrder
-from bertcli.batches.share import MicroBatch, Share
+from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps
+from bertcli.batches.stream import BatchStream
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.run import DecidedLoop, LoopRecipe, PretrainRecipe, decided_loop
-from bertcli.folders.config_file import new_architecture, read_architecture
-from bertcli.folders.lengths import check_length
-from bertcli.folders.locate import GENERATOR, resolve_model
+from bertcli.config.run import DecidedLoop, LoopRecipe, PretrainRecipe, with_values
+from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
+from bertcli.config.section import ends, mean_of
+from bertcli.corpus import manifest, matching, sample, sources, token_store
+from bertcli.corpus.build import prepare_store
+from bertcli.folders import config_file, lengths, locate
 from bertcli.model.architecture import Architecture
-from bertcli.objectives.base import Task
-from bertcli.objectives.registry import OBJECTIVES
-from bertcli.system.hardware import auto_micro_batch_size
-from bertcli.system.memory import StepSizes, count_parameters
+from bertcli.objectives import base, distillation, learner, registry
+from bertcli.system.memory import count_parameters, pretraining_parameters
 from bertcli.system.terminal import say
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, mean_length
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.training.resolve import decide_loop
-from bertcli.training.task_models import new_task_model, trained_task
+from bertcli.training import recipe, resolve, task_models
 
-RATES = ("dropout", "attention_dropout")
+TOKENS_PER_SENTENCE = 22
+"""Tokens per sentence of English text; assumed if there is no store."""
+_ENDLESS = 1 << 40
+
+MakeSteps = Callable[[int, int], Iterator[Sequence[MicroBatch]]]
+"""A function: (rows per step, rows at once) -> steps of the run, more than the probe can take."""
 
 
 def pretraining_sizes(config: PretrainRecipe, vocab_size: int) -> Architecture:
@@ -38,14 +42,25 @@ def pretraining_sizes(config: PretrainRecipe, vocab_size: int) -> Architecture:
 
     Raises `UserError` for a `config.json` that cannot be read.
     """
-    objective = OBJECTIVES[config.data.objective]
+    objective, rate = registry.OBJECTIVES[config.data.objective], config.model.dropout
     if config.model.init_from is None:
-        return new_architecture(config.model, vocab_size, objective=objective)
-    source, rates = Path(config.model.init_from), dict.fromkeys(RATES, config.model.dropout)
-    sizes = replace(read_architecture(source / "config.json"), **rates)
-    if not objective.generates:
-        return sizes
-    return replace(sizes, generator=replace(read_architecture(source / GENERATOR / "config.json"), **rates))
+        return config_file.new_architecture(config.model, vocab_size, objective=objective)
+
+    def sizes_in(folder: Path) -> Architecture:
+        read = config_file.read_architecture(folder / "config.json")
+        return replace(read, dropout=rate, attention_dropout=rate)
+
+    sizes = sizes_in(source := Path(config.model.init_from))
+    return replace(sizes, generator=sizes_in(source / locate.GENERATOR)) if objective.generates else sizes
+
+
+def pretraining_task(config: PretrainRecipe, tokenizer: Tokenizer | None) -> base.Task:
+    """The task of the run. `tokenizer`: that of the run, which a student has from its teacher."""
+    task = learner.learner_of(config.data.objective).task(config.training)
+    if config.distillation is None:
+        return task
+    assert tokenizer is not None, "a student has its teacher's tokenizer"
+    return distillation.taught(task, config, tokenizer)
 
 
 @dataclass(frozen=True)
@@ -73,25 +88,25 @@ class Plan:
     parameters: dict[str, int]
     trained: int
     length: int
-    mean_length: float | None
     predicted: float
     steps: int
     tokens: float
     heldout_tokens: float
-    store_bytes: float
     kept: int
     models: int
-    task: Task
+    task: base.Task
     build: Callable[[], nn.Module]
     make_steps: MakeSteps
-    given: list[str]
+    mean_length: float | None = None
+    store_bytes: float = 0.0
+    given: Sequence[str] = ()
     joint_rows: int | None = None
     """The argument of `training.resolve.decide_loop`."""
 
 
 def decide_here(plan: Plan) -> DecidedLoop:
     """The training section of the run on this machine. Raises as `training.resolve.decide_loop`."""
-    return decide_loop(
+    return resolve.decide_loop(
         plan.training,
         plan.architecture,
         plan.length,
@@ -102,38 +117,13 @@ def decide_here(plan: Plan) -> DecidedLoop:
     )
 
 
-def decide_for(plan: Plan, known: KnownDevice) -> DecidedLoop:
-    """The training section that `decide_here` would give on another device."""
-    training = plan.training
-    precision = known.precision if training.precision == "auto" else training.precision
-    rows = training.micro_batch_size
-    if rows == "auto":
-        sizes = StepSizes(
-            rows=1,
-            length=plan.length,
-            predicted=plan.predicted,
-            half=precision != "fp32",
-            checkpointing=training.activation_checkpointing,
-            on_cpu=False,
-        )
-        rows = auto_micro_batch_size(
-            plan.architecture,
-            sizes=sizes,
-            batch_size=training.largest_batch,
-            device=torch.device("cuda"),
-            memory=known.memory,
-        )
-    decided = {"precision": precision, "micro_batch_size": min(rows, training.largest_batch)}
-    return decided_loop(training, decided | {"compile": training.compile is True})
-
-
 def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say) -> Plan:
     """The plan of a fine-tuning run. Raises `UserError` for a model or labeled files that cannot be used."""
-    source = Path(resolve_model(config.model))
-    check_length(source, config.task.max_length, "task.max_length")
+    source = Path(locate.resolve_model(config.model))
+    lengths.check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
     data = load_labeled_data(config, tokenizer, report)
-    model = new_task_model(config, source, data.task.labels, say=report)
+    model = task_models.new_task_model(config, source, data.task.labels, say=report)
     training, items = config.training, data.train.items
     lengths_N = np.array([item.length for item in items])
 
@@ -145,12 +135,11 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
             batch = LabeledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
             yield batch.micro_batches(Share(rows))
 
-    per_epoch = math.ceil(len(items) / training.batch_size)
+    per_epoch, seeds = math.ceil(len(items) / training.batch_size), len(config.seeds or [config.seed])
     steps = max(1, round(training.epochs * per_epoch))
     evaluations = math.ceil(steps / (config.evaluation.every_steps or per_epoch))
-    dev_tokens = sum(item.length for item in data.dev.items) if data.dev else 0
-    seeds = len(config.seeds or [config.seed])
     saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
+    dev_tokens = sum(item.length for item in data.dev.items) if data.dev else 0
     return Plan(
         kind="fine-tuning",
         output_dir=config.output_dir,
@@ -164,12 +153,100 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
         steps=seeds * steps,
         tokens=seeds * training.epochs * sum(row.length for item in items for row in item.rows),
         heldout_tokens=seeds * evaluations * dev_tokens,
-        store_bytes=0.0,
         kept=seeds * min(config.checkpoint.keep_last, saves),
         models=seeds * (2 if data.dev else 1),
-        task=trained_task(config, data.task, tokenizer),
+        task=task_models.trained_task(config, data.task, tokenizer),
         build=lambda: model,
         make_steps=make_steps,
-        given=[],
         joint_rows=data.joint_rows(training.batch_size),
     )
+
+
+def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say) -> Plan:
+    """The plan of the run. Raises `UserError` for missing text or model, or a store that does not match."""
+    config = recipe.decide_recipe(config, report)
+    is_built = (matching.store_folder(config) / manifest.MANIFEST).is_file()
+    store = prepare_store(config, report) if is_built else None
+    data, objective = config.data, registry.OBJECTIVES[config.data.objective]
+    mask_rate, is_pair = max(ends(data.mask_rate)), objective.pairs.is_pair
+    tokenizer = matching.load_given_tokenizer(config) if store is None else store.tokenizer
+    vocab_size = config.tokenizer.vocab_size if tokenizer is None else tokenizer.vocab_size
+    sizes = pretraining_sizes(config, vocab_size)
+    shared = config_file.sharing(config.model, sizes.family) if sizes.generator else "tied"
+    parameters = pretraining_parameters(sizes, is_pair, shared)
+    steps, text_tokens, heldout_tokens, store_bytes = _amounts(config, store, vocab_size)
+
+    def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
+        share = Share(rows)
+        if store is None:
+            return synthetic_steps(
+                vocab_size,
+                batch_size,
+                data.max_length,
+                share=share,
+                objective=objective,
+                mask_rate=mask_rate,
+            )
+        stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
+        return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
+
+    # A vocabulary that is not trained yet will have rows as WordPiece has them.
+    special = 2 + is_pair if tokenizer is None else tokenizer.frame.cost(is_pair)
+    saves = math.ceil(steps / config.checkpoint.every_steps)
+    given = []
+    if store is None:
+        given.append(
+            f"the store is not built yet: {vocab_size:,} entries in the vocabulary, "
+            f"{recipe.BYTES_PER_TOKEN} bytes of text a token ({text_tokens:,.0f} tokens), full rows"
+        )
+    if config.distillation is not None:
+        given.append("the teacher's weights come on top of the memory")
+    return Plan(
+        kind="pretraining",
+        output_dir=config.output_dir,
+        training=with_values(config.training, {"ramp_steps": ramp_steps(config, steps)}),
+        architecture=sizes,
+        parameters=parameters,
+        trained=sum(parameters.values()),
+        length=data.max_length,
+        predicted=mask_rate * (data.max_length - special) / data.max_length,
+        steps=steps,
+        tokens=_tokens(config, steps),
+        heldout_tokens=heldout_tokens * (steps // config.evaluation.every_steps),
+        store_bytes=store_bytes,
+        kept=min(config.checkpoint.keep_last, saves),
+        models=1,
+        task=pretraining_task(config, tokenizer),
+        build=lambda: learner.learner_of(data.objective).build(config.model, sizes),
+        make_steps=make_steps,
+        given=given,
+    )
+
+
+def _amounts(
+    config: PretrainRecipe, store: token_store.OpenStore | None, vocab_size: int
+) -> tuple[int, float, float, float]:
+    """Number of steps, of training tokens, of tokens that an evaluation reads, and bytes of the store.
+
+    Without a store, they are estimated from the size of the files.
+    """
+    training, fraction = config.training, config.corpus.heldout_fraction
+    at_most = config.evaluation.batches * training.largest_batch * config.data.max_length
+    if store is not None:
+        steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
+        store_bytes = float(sum(store.manifest.arrays.values()))
+        return steps, store.manifest.train.tokens, min(at_most, store.heldout.num_tokens), store_bytes
+    files = sources.find_sources(config.corpus.files, matching.output_paths(config))
+    tokens = sample.text_bytes(files) / recipe.BYTES_PER_TOKEN * (1 - fraction)
+    steps = training.steps or DEFAULT_STEPS
+    if training.epochs is not None:
+        steps = math.ceil(training.epochs * tokens / (mean_of(training.batch_size) * config.data.max_length))
+    store_bytes = tokens * (token_store.ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
+    return steps, tokens, min(at_most, tokens * fraction / (1 - fraction)), store_bytes
+
+
+def _tokens(config: PretrainRecipe, steps: int) -> int:
+    """Number of tokens of all steps, if every row is full."""
+    data, sizes = config.data, BatchSizes(config.training.batch_size, ramp_steps(config, steps))
+    rows, short = sizes.before(steps), sizes.before(min(steps, data.short_steps))
+    return short * data.short_length + (rows - short) * data.max_length

@@ -1,7 +1,6 @@
 """The measurement `bench predict`: a fine-tuned or a fresh model on texts of mixed length."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,36 +24,27 @@ from bertcli.system.hardware import Precision
 from bertcli.system.memory import peak_memory
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples, settings_of_texts
-from bertcli.tasks.supervised import build_task, task_class
+from bertcli.tasks.supervised import LabeledTask, build_task, task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True)
-class Answering:
-    """A model with everything that it needs to predict from text."""
-
-    model: nn.Module
-    tokenizer: Tokenizer
-    settings: TaskSettings
-    labels: tuple[str, ...]
-
-
-def given_model(path: Path) -> Answering:
+def given_model(path: Path) -> tuple[nn.Module, Tokenizer, LabeledTask]:
     """A fine-tuned model. Raises `UserError` as `load_task_folder` and `refuse_vectors`."""
     loaded = load_task_folder(resolve_model(path))
     refuse_vectors(loaded.settings.type, loaded.folder)
-    return Answering(loaded.model, loaded.tokenizer, loaded.settings, labels=loaded.labels)
+    return loaded.model, loaded.tokenizer, build_task(loaded.settings, loaded.labels)
 
 
-def fresh_model(preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]) -> Answering:
+def fresh_model(
+    preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]
+) -> tuple[nn.Module, Tokenizer, LabeledTask]:
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
     options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
     config = ModelRecipe(preset=preset, max_positions=max(512, max_length), dropout=0.1)
-    sizes = new_architecture(config, tokenizer.vocab_size)
-    settings = settings_of_texts(max_length=max_length)
-    return Answering(build_task_model("sequences", sizes, 2), tokenizer, settings, labels=("0", "1"))
+    model = build_task_model("sequences", new_architecture(config, tokenizer.vocab_size), 2)
+    return model, tokenizer, build_task(settings_of_texts(max_length=max_length), ("0", "1"))
 
 
 def sample_messages(settings: TaskSettings) -> Iterator[Any]:
@@ -70,7 +60,9 @@ def sample_messages(settings: TaskSettings) -> Iterator[Any]:
 
 
 def bench_predict(
-    answering: Answering,
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    task: LabeledTask,
     examples: Sequence[Example],
     device: torch.device,
     precision: Precision,
@@ -85,11 +77,9 @@ def bench_predict(
     Raises:
         UserError: the task cannot use an example.
     """
-    tokenizer, settings = answering.tokenizer, answering.settings
-    task, size = build_task(settings, answering.labels), batch_size or default_batch_size(device)
-    model = answering.model.to(device).eval()
-    items = task.encode(examples, tokenizer)
-    tokens = sum(row.length for item in items for row in item.rows)
+    size, length = batch_size or default_batch_size(device), task.settings.max_length
+    model = model.to(device).eval()
+    tokens = sum(row.length for item in task.encode(examples, tokenizer) for row in item.rows)
 
     def texts_per_second(model: nn.Module) -> float:
         runner = Runner(model, task, tokenizer, device=device, precision=precision, batch_size=size)
@@ -100,13 +90,13 @@ def bench_predict(
             pass
         return len(examples) / (now(device) - begun)
 
-    speed, padded = texts_per_second(model), texts_per_second(Padded(model, settings.max_length))
+    speed, padded = texts_per_second(model), texts_per_second(Padded(model, length))
     return {
         "what": "predict",
         "device": device_name(device),
         "precision": precision,
         "batch_size": size,
-        "max_length": settings.max_length,
+        "max_length": length,
         "texts": len(examples),
         "tokens_per_text": tokens / len(examples),
         "texts_per_s": speed,

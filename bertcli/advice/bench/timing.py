@@ -122,8 +122,8 @@ class StepTimes:
         seconds, tokens: time and number of real tokens of each step, in order.
     """
 
-    seconds: Sequence[float]
-    tokens: Sequence[int]
+    seconds: list[float]
+    tokens: list[int]
 
     @property
     def median(self) -> float:
@@ -179,15 +179,15 @@ def time_in_turn(
     sides: Sequence[Iterator[StepReport]], steps: int, clock: Callable[[], float]
 ) -> list[StepTimes]:
     """The times of `steps` steps of each side, in turn, after `WARMUP_STEPS`; `clock` returns seconds."""
-    times: list[tuple[list[float], list[int]]] = [([], []) for _ in sides]
+    times = [StepTimes([], []) for _ in sides]
     for number in range(WARMUP_STEPS + steps):
-        for reports, (seconds, tokens) in zip(sides, times, strict=True):
+        for reports, of_side in zip(sides, times, strict=True):
             started = clock()
             report = next(reports)
             if number >= WARMUP_STEPS:
-                seconds.append(clock() - started)
-                tokens.append(report.tokens)
-    return [StepTimes(*of_side) for of_side in times]
+                of_side.seconds.append(clock() - started)
+                of_side.tokens.append(report.tokens)
+    return times
 
 
 def time_steps(

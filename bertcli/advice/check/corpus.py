@@ -6,25 +6,16 @@ import itertools
 import struct
 import tempfile
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.advice.check import lines
 from bertcli.advice.check.findings import Finding, Places, excerpt
 from bertcli.advice.check.language import other_language
-from bertcli.advice.check.lines import (
-    Batch,
-    Examination,
-    Examined,
-    Examiner,
-    Fault,
-    hash_limit,
-    read_batches,
-    sample,
-)
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.chunks import DocumentEnd, Report, progress_display
@@ -105,14 +96,12 @@ class FewDocuments:
             counts.uses[sides.index(piece.side)] += np.bincount(ids, minlength=counts.uses.shape[1])
 
 
-_DOCUMENT_BITS = 40
 _OPEN = len(SIDES)
 """The row of `uses` for a document whose side is not known yet."""
 
 
-@dataclass
 class CorpusCounts:
-    """The content of a corpus.
+    """The content of a corpus, to which batches are added; a document may continue over several batches.
 
     Attributes:
         progress: counts of both sides, as a build of the store keeps them. Unless all text is tokenized, it
@@ -126,93 +115,52 @@ class CorpusCounts:
         findings: findings about files and bytes that could not be read.
     """
 
-    progress: BuildProgress = field(default_factory=BuildProgress)
-    lines: int = 0
-    documents: RepeatCounter = field(default_factory=RepeatCounter)
-    repeated_lines: RepeatCounter = field(default_factory=RepeatCounter)
-    faults: dict[Fault, Places] = field(default_factory=dict)
-    identified: Places = field(default_factory=Places)
-    others: dict[str, Places] = field(default_factory=dict)
-    uses: np.ndarray = field(default_factory=lambda: np.zeros((len(SIDES) + 1, 0), np.int64))
-    moments: np.ndarray = field(default_factory=lambda: np.zeros(5))
-    findings: list[Finding] = field(default_factory=list)
-
-
-def count_corpus(
-    sources: Sequence[Source],
-    corpus: CorpusConfig,
-    what: Examination,
-    vocab_size: int,
-    processes: int,
-    report: Report,
-) -> CorpusCounts:
-    """Read all files once.
-
-    Args:
-        vocab_size: size of the tokenizer of `what`; 0: it has none.
-        processes: number of worker processes that examine the text; 0: this process, which reads it, does so.
-    """
-    counts = CorpusCounts(uses=np.zeros((len(SIDES) + 1, vocab_size), np.int64))
-    tally = _Tally(counts, sources, corpus, what=what)
-    with closing(tally), progress_display("reading", sources, report) as advance:
-        batches = read_batches(sources, corpus, advance, findings=counts.findings)
-        examinations = in_processes(
-            batches,
-            lambda batch: (batch.lines, batch.starts),
-            Examiner,
-            given=(what,),
-            processes=processes,
-            died="a process that reads the corpus died, perhaps out of memory; run the command again",
-        )
-        for batch, examined in examinations:
-            tally.add(batch, examined)
-        tally.cut_few(corpus.heldout_fraction)
-    return counts
-
-
-def place_name(place: int, sources: Sequence[Source], corpus: CorpusConfig) -> str:
-    """The place of a `RepeatCounter` in words: the file, and the number of the document in it, from 1."""
-    number, document = divmod(place, 1 << _DOCUMENT_BITS)
-    path = sources[number].path
-    is_file = corpus.format == "text" and corpus.document == "file"
-    return str(path) if is_file else f"{path}, document {document:,}"
-
-
-class _Tally:
-    """The addition of batches to the counts; a document may continue over several batches."""
-
     def __init__(
-        self, counts: CorpusCounts, sources: Sequence[Source], corpus: CorpusConfig, what: Examination
+        self, sources: Sequence[Source], corpus: CorpusConfig, what: lines.Examination, vocab_size: int
     ):
-        self._counts, self._tokenizes_all = counts, what.tokenized_share >= 1.0
+        self.progress, self.lines = BuildProgress(), 0
+        self.documents, self.repeated_lines = RepeatCounter(), RepeatCounter()
+        self.faults: dict[lines.Fault, Places[str]] = {fault: Places() for fault in lines.FAULT_TEXTS}
+        self.identified, self.others = Places[str](), defaultdict[str, Places[str]](Places[str])
+        self.uses = np.zeros((len(SIDES) + 1, vocab_size), np.int64)
+        self.moments = np.zeros(5)
+        self.findings: list[Finding] = []
         self._sources, self._corpus = sources, corpus
-        self._identified_below = hash_limit(what.identified_share)
+        self._tokenizes_all = what.tokenized_share >= 1.0
+        self._identified_below = lines.hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
-        self._open = (0, 0)
-        self._few = FewDocuments()
+        self._few, self._open = FewDocuments(), 0
         self._begin_document()
 
-    def cut_few(self, heldout_fraction: float) -> None:
+    def place_name(self, place: int) -> str:
+        """A `Piece.place` in words: the file, and the number of the document in it."""
+        number, document = divmod(place, 1 << lines.DOCUMENT_BITS)
+        path = self._sources[number].path
+        is_file = self._corpus.format == "text" and self._corpus.document == "file"
+        return str(path) if is_file else f"{path}, document {document:,}"
+
+    def cut_few(self) -> None:
         """Hold out the same text as the store, for a corpus of few documents."""
-        if is_cut(self._counts.progress, heldout_fraction):
-            self._few.cut(self._counts, heldout_fraction, self._tokenizes_all)
+        if is_cut(self.progress, self._corpus.heldout_fraction):
+            self._few.cut(self, self._corpus.heldout_fraction, self._tokenizes_all)
 
     def close(self) -> None:
+        """Close the temporary file."""
         self._few.close()
 
     def _begin_document(self) -> None:
         self._few.drop_open()
         self._sentences = self._dropped = self._tokens = self._words = 0
 
-    def add(self, batch: Batch, examined: Examined) -> None:
+    def add(self, batch: lines.Batch, examined: lines.Examined) -> None:
+        """Add a batch; the batches come in the order of the text."""
         self._add_tokens(batch, examined)
         tokenized = examined.tokenized if self._tokenizes_all else None
         pieces = [] if tokenized is None or self._few.are_many else tokenized.pieces()
         for number, piece in enumerate(batch.pieces):
-            place = piece.source, piece.document
-            if place != self._open:  # the file of the open document could not be read to its end
+            if piece.place != self._open:  # the file of the open document could not be read to its end
                 self._begin_document()
-            self._open = place
+            self._open = piece.place
             self._words += examined.words[number]
             if tokenized is None:
                 self._sentences += examined.sentences[number]
@@ -223,19 +171,18 @@ class _Tally:
                 if pieces:
                     self._few.add(*pieces[number])
             if piece.end is not None:
-                text = batch.lines[batch.starts[number]]
-                self._end_document(piece.end, piece.source << _DOCUMENT_BITS | piece.document, text)
+                self._end_document(piece.end, piece.place, batch.lines[batch.starts[number]])
         self._add_lines(batch, examined)
 
     def _end_document(self, end: DocumentEnd, place: int, text: str) -> None:
-        progress = self._counts.progress
+        progress = self.progress
         progress.dropped_sentences += self._dropped
         if self._sentences:
             side = progress.sides[SIDES[self._side(end)]]
             side.add_document(end, self._sentences, self._tokens, self._words)
             self._few.end_document(end.content_hash, self._sentences)
             progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
-            self._counts.documents.add([end.content_hash], [end.num_bytes], place, [text])
+            self.documents.add([end.content_hash], [end.num_bytes], place, [text])
         else:
             progress.dropped_documents += 1
         self._begin_document()
@@ -243,11 +190,11 @@ class _Tally:
     def _side(self, end: DocumentEnd) -> int:
         return SIDES.index("heldout" if end.content_hash < self._threshold else "train")
 
-    def _add_tokens(self, batch: Batch, examined: Examined) -> None:
-        tokenized, uses = examined.tokenized, self._counts.uses
+    def _add_tokens(self, batch: lines.Batch, examined: lines.Examined) -> None:
+        tokenized, uses = examined.tokenized, self.uses
         if tokenized is None:
             return
-        self._counts.moments += tokenized.moments
+        self.moments += tokenized.moments
         sides = np.array([_OPEN if p.end is None else self._side(p.end) for p in batch.pieces])
         if sides[0] != _OPEN:
             uses[sides[0]] += uses[_OPEN]
@@ -256,30 +203,55 @@ class _Tally:
         for side in np.unique(sides):
             uses[side] += np.bincount(tokenized.ids[side_of_token == side], minlength=uses.shape[1])
 
-    def _add_lines(self, batch: Batch, examined: Examined) -> None:
-        counts = self._counts
-        counts.lines += len(batch.lines)
+    def _add_lines(self, batch: lines.Batch, examined: lines.Examined) -> None:
+        self.lines += len(batch.lines)
 
-        def place_of(line: int) -> str:
+        def shown_place(line: int, shown: str) -> str:
             piece = batch.pieces[bisect_right(batch.starts, line) - 1]
-            return place_name(piece.source << _DOCUMENT_BITS | piece.document, self._sources, self._corpus)
+            return f"{self.place_name(piece.place)}: {shown}"
 
         for fault, seen in examined.faults.items():
-            places = [f"{place_of(number)}: {shown}" for number, shown in seen.first]
-            counts.faults.setdefault(fault, Places()).add(seen.count, places)
+            self.faults[fault].add(seen.count, list(itertools.starmap(shown_place, seen.first)))
         # This process identifies languages: each worker would have to load the classifier, which is slow.
-        for number in sample(examined.hashes, self._identified_below):
+        for number in lines.sample(examined.hashes, self._identified_below):
             language = other_language(line := batch.lines[number], self._corpus.language)
             if language is not None:
-                counts.identified.add(1, [], examined.sizes[number])
+                self.identified.add(1, [], examined.sizes[number])
             if language:
-                places = counts.others.setdefault(language, Places())
-                places.add(1, [f"{place_of(number)}: {excerpt(line)}"], examined.sizes[number])
+                shown = [shown_place(number, excerpt(line))]
+                self.others[language].add(1, shown, examined.sizes[number])
         hashes = struct.unpack(f">{len(batch.lines)}Q", b"".join(examined.hashes))
         starts = [*batch.starts, len(batch.lines)]
         for (first, last), piece in zip(itertools.pairwise(starts), batch.pieces, strict=True):
-            place = piece.source << _DOCUMENT_BITS | piece.document
-            of_piece = slice(first, last)
-            counts.repeated_lines.add(
-                hashes[of_piece], examined.sizes[of_piece], place, batch.lines[of_piece]
-            )
+            some = slice(first, last)
+            self.repeated_lines.add(hashes[some], examined.sizes[some], piece.place, batch.lines[some])
+
+
+def count_corpus(
+    sources: Sequence[Source],
+    corpus: CorpusConfig,
+    what: lines.Examination,
+    vocab_size: int,
+    processes: int,
+    report: Report,
+) -> CorpusCounts:
+    """Read all files once.
+
+    Args:
+        vocab_size: size of the tokenizer of `what`; 0: it has none.
+        processes: number of worker processes that examine the text; 0: this process, which reads it, does so.
+    """
+    counts = CorpusCounts(sources, corpus, what, vocab_size=vocab_size)
+    with closing(counts), progress_display("reading", sources, report) as advance:
+        examinations = in_processes(
+            lines.read_batches(sources, corpus, advance, findings=counts.findings),
+            lambda batch: (batch.lines, batch.starts),
+            lines.Examiner,
+            given=(what,),
+            processes=processes,
+            died="a process that reads the corpus died, perhaps out of memory; run the command again",
+        )
+        for batch, examined in examinations:
+            counts.add(batch, examined)
+        counts.cut_few()
+    return counts

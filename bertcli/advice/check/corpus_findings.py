@@ -4,18 +4,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bertcli.advice.check.corpus import CorpusCounts, place_name
-from bertcli.advice.check.findings import PLACES, Finding, Places
+from bertcli.advice.check.corpus import CorpusCounts
+from bertcli.advice.check.findings import PLACES, Finding, failing
 from bertcli.advice.check.language import FEWEST_LETTERS
 from bertcli.advice.check.lines import FAULT_TEXTS
-from bertcli.advice.check.repeats import Estimate, RepeatCounter
+from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.finish import MOST_UNKNOWN, PIECES, UNKNOWN, check_heldout, known_by
 from bertcli.corpus.sample import FEW_BLANKS, layout_advice
 from bertcli.corpus.shown import LineLook
 from bertcli.corpus.sources import Source
 from bertcli.objectives.registry import OBJECTIVES
-from bertcli.system.errors import UserError
 
 REPEATED_LINES = 0.01
 """Share of the text in repeated lines; below it, these are headings and refrains, which do no harm."""
@@ -45,8 +44,8 @@ def corpus_findings(
         *_stops(config, counts),
         *_few_pairs(config, counts, figures),
         *_faults(counts),
-        *_repeats(config, sources, counts, figures=figures),
-        *_other_language(config, counts),
+        *_repeats(counts, figures),
+        *_other_language(config, counts, figures),
         *_epochs(config, figures),
         *_vocabulary(config, figures, look),
     ]
@@ -54,15 +53,13 @@ def corpus_findings(
 
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     train = counts.progress.sides["train"]
-    stored = counts.progress.text.documents
-    if stored == 0 and any(finding.fails for finding in counts.findings):
+    if counts.progress.text.documents == 0 and any(finding.fails for finding in counts.findings):
         return  # a finding already says that nothing could be read
-    try:
+    findings: list[Finding] = []
+    with failing(findings):
         check_heldout(counts.progress, config.corpus.heldout_fraction)
-    except UserError as error:
-        yield Finding(True, str(error), share=1.0)
-        return
-    if not OBJECTIVES[config.data.objective].pairs.is_pair:
+    yield from findings
+    if findings or not OBJECTIVES[config.data.objective].pairs.is_pair:
         return
     if (len(counts.progress.pieces["train"]) or train.documents) < 2:
         yield Finding(
@@ -115,64 +112,52 @@ def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, 
 
 def _faults(counts: CorpusCounts) -> Iterator[Finding]:
     for fault, (problem, mend) in FAULT_TEXTS.items():
-        places = counts.faults.get(fault)
-        if places is not None:
+        places = counts.faults[fault]
+        if places.count:
             share = places.count / counts.lines
             found = f"{places.count:,} lines ({_percent(share)}) {problem}"
             yield Finding(False, found, mend, places=tuple(places.first), share=share)
 
 
-def _repeats(
-    config: PretrainConfig, sources: Sequence[Source], counts: CorpusCounts, figures: dict[str, Any]
-) -> Iterator[Finding]:
-    def name(place: int) -> str:
-        return place_name(place, sources, config.corpus)
-
-    def places(counter: RepeatCounter) -> tuple[str, ...]:
-        return tuple(
-            f"{name(each.again)}: {each.shown}, as in {name(each.first)}; {each.times:,} such copies"
-            for each in counter.heaviest(PLACES)
-        )
-
-    documents, lines = counts.documents.times(), counts.repeated_lines.times()
-    if documents.value:
+def _repeats(counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
+    if counts.documents.times().value:
         share = counts.documents.num_bytes().value / max(1, figures["bytes"])
-        yield Finding(
-            False,
-            f"{_number(documents)} documents ({_percent(share)} of the text) repeat an earlier one",
-            "leave the copies out: the model memorizes text that occurs twice",
-            places=places(counts.documents),
-            share=share,
-        )
+        mend = "leave the copies out: the model memorizes text that occurs twice"
+        yield _repeat(counts, counts.documents, "documents", mend=mend, share=share)
     share = figures["repeated_lines_share"]
     if share > REPEATED_LINES:
-        yield Finding(
-            False,
-            f"{_number(lines)} lines ({_percent(share)} of the text) repeat an earlier one",
-            "leave out headers, footers, licenses and copies",
-            places=places(counts.repeated_lines),
-            share=share,
-        )
+        mend = "leave out headers, footers, licenses and copies"
+        yield _repeat(counts, counts.repeated_lines, "lines", mend=mend, share=share)
 
 
-def _other_language(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
-    number = sum(places.count for places in counts.others.values())
-    all_bytes = max(1, counts.identified.num_bytes)
-    share = sum(places.num_bytes for places in counts.others.values()) / all_bytes
+def _repeat(counts: CorpusCounts, counter: RepeatCounter, what: str, mend: str, share: float) -> Finding:
+    times, name = counter.times(), counts.place_name
+    number = f"about {times.value:,} ± {times.error:,.0f}" if times.error else f"{times.value:,}"
+    places = tuple(
+        f"{name(each.again)}: {each.shown}, as in {name(each.first)}; {each.times:,} such copies"
+        for each in counter.heaviest(PLACES)
+    )
+    problem = f"{number} {what} ({_percent(share)} of the text) repeat an earlier one"
+    return Finding(False, problem, mend, places=places, share=share)
+
+
+def _other_language(
+    config: PretrainConfig, counts: CorpusCounts, figures: dict[str, Any]
+) -> Iterator[Finding]:
+    share, all_bytes = figures["other_language_share"], max(1, counts.identified.num_bytes)
     if share <= OTHER_LANGUAGE:
         return
     commonest = sorted(counts.others.items(), key=lambda item: -item[1].num_bytes)
     named = ", ".join(f"{name} {places.num_bytes / all_bytes:.1%}" for name, places in commonest[:PLACES])
-    every = Places()
-    for _, places in commonest:
-        every.add(0, places.first)
+    first = [place for _, places in commonest for place in places.first]
+    number = sum(figures["other_language_lines"].values())
     yield Finding(
         False,
         f"{_percent(share)} of the text is likely not {config.corpus.language}: {named}; it is {number:,} of "
         f"{counts.identified.count:,} sampled lines",
         "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
         f"lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
-        places=tuple(every.first),
+        places=tuple(first[:PLACES]),
         share=share,
     )
 
@@ -210,19 +195,15 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
             share=unknown,
         )
     elif unknown > UNKNOWN:
-        is_full = figures["vocab_size"] >= config.tokenizer.vocab_size
-        yield Finding(
-            fails,
-            f"{_percent(unknown)} of the tokens are unknown: the vocabulary lacks characters of this text",
-            known_by(config)
-            if fails
-            else "leave tokenizer.path out to train a vocabulary on it"
-            if is_given
-            else "raise tokenizer.vocab_size"
-            if is_full
-            else "give more text: a vocabulary leaves out characters that occur once or twice",
-            share=unknown,
-        )
+        mend = "give more text: a vocabulary leaves out characters that occur once or twice"
+        if fails:
+            mend = known_by(config)
+        elif is_given:
+            mend = "leave tokenizer.path out to train a vocabulary on it"
+        elif figures["vocab_size"] >= config.tokenizer.vocab_size:
+            mend = "raise tokenizer.vocab_size"
+        problem = "the vocabulary lacks characters of this text"
+        yield Finding(fails, f"{_percent(unknown)} of the tokens are unknown: {problem}", mend, share=unknown)
     has_words = look is None or look.blanks >= FEW_BLANKS
     if pieces > PIECES and is_given and has_words:
         yield Finding(
@@ -230,10 +211,6 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
             f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text",
             "leave tokenizer.path (or model.init_from) out to train a vocabulary on this text",
         )
-
-
-def _number(estimate: Estimate) -> str:
-    return f"{estimate.value:,}" if estimate.is_exact else f"about {estimate.value:,} ± {estimate.error:,.0f}"
 
 
 def _percent(share: float) -> str:

@@ -1,13 +1,17 @@
 """The findings of a check, and their output: the worst first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from bertcli.config.section import Decoding
 from bertcli.corpus.encodings import bad_bytes_advice
 from bertcli.corpus.streams import find_bad_lines
+from bertcli.system.errors import UserError
+
+Where = TypeVar("Where")
 
 PLACES = 3
 """Number of places of one fault that are named; the others are only counted."""
@@ -34,15 +38,24 @@ class Finding:
     share: float = 0.0
 
 
+@contextmanager
+def failing(findings: list[Finding], share: float = 1.0) -> Iterator[None]:
+    """A context that turns a `UserError`, which would stop a run, into a finding."""
+    try:
+        yield
+    except UserError as error:
+        findings.append(Finding(True, str(error), share=share))
+
+
 @dataclass
-class Places:
+class Places(Generic[Where]):
     """The places of a fault: their number, their bytes of text, and the first few."""
 
     count: int = 0
     num_bytes: int = 0
-    first: list[str] = field(default_factory=list)
+    first: list[Where] = field(default_factory=list)
 
-    def add(self, count: int, places: Sequence[str], num_bytes: int = 0) -> None:
+    def add(self, count: int, places: Sequence[Where], num_bytes: int = 0) -> None:
         """Add `count` places; `places` are the first of them."""
         self.count, self.num_bytes = self.count + count, self.num_bytes + num_bytes
         self.first += places[: PLACES - len(self.first)]

@@ -4,12 +4,12 @@ The checks are those at the start of `finetune`. A run stops at the first error;
 can, and finds all errors at once.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertcli.advice.check.findings import PLACES, Finding, Places, bad_bytes_findings, excerpt
+from bertcli.advice.check.findings import PLACES, Finding, Places, bad_bytes_findings, excerpt, failing
 from bertcli.advice.check.lines import FAULT_TEXTS, Fault, find_faults
 from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
@@ -17,7 +17,6 @@ from bertcli.config.run import with_values
 from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
-from bertcli.system.errors import UserError
 from bertcli.tasks.data_report import Sizes, Splits, figures
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
@@ -52,14 +51,14 @@ class LabeledCheck:
         self.notes: list[str] = []
         self._config = config
         source = resolve_model(config.model)
-        with self._failing():
+        with failing(self.findings):
             check_length(source, config.task.max_length, "task.max_length")
         self._long_rows = LongRows(source)
         tokenizer = Tokenizer.load(source)
         train = self._read(config.task.train)
         dev = None if config.task.dev is None else self._read(config.task.dev)
         if config.task.dev_fraction is not None and train:
-            with self._failing():
+            with failing(self.findings):
                 train, dev = split_dev(train, config.task.dev_fraction, config.seed)
         splits = {"train": train, "dev": dev} if dev else {"train": train}
         if train and (sizes := self._encode(splits, tokenizer)):
@@ -70,20 +69,12 @@ class LabeledCheck:
             doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
             self.findings += [Finding(False, each.problem, each.mend, share=each.share) for each in doubts]
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """A context that turns a `UserError`, which would stop a run, into a finding."""
-        try:
-            yield
-        except UserError as error:
-            self.findings.append(Finding(True, str(error), share=1.0))
-
     def _read(self, name: str) -> list[Example]:
         """The usable rows of a file."""
         path, task = find_labeled_file(name), self._config.task
         left_out, notes, found = list[str](), list[str](), list[Finding]()
         examples, settings = list[Example](), task.settings
-        with self._failing():
+        with failing(self.findings):
             if file_format(LabeledFile(path, settings)) != "parquet":
                 found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
                 settings = with_values(settings, {"bad_bytes": decoding.bad_bytes})
@@ -103,12 +94,16 @@ class LabeledCheck:
         """The sizes of each split as the model reads it; None: a run would stop before."""
         train, dev = splits["train"], splits.get("dev", [])
         task, settings = self._config.task, self._config.task.settings
-        with self._failing():
+        with failing(self.findings):
             labels = label_set(train, settings)
             built = build_task(settings, labels)
-            built.prepare(train, self._warn, task.class_weights)
+            built.prepare(
+                train,
+                lambda line: self.findings.append(Finding(False, line.removeprefix("warning: "))),
+                task.class_weights,
+            )
             items = {"train": built.encode(train, tokenizer)}
-            with self._failing():
+            with failing(self.findings):
                 check_labels(dev, labels, settings)
                 items["dev"] = built.encode(dev, tokenizer)
             for each in items.values():
@@ -116,17 +111,13 @@ class LabeledCheck:
             return {split: Sizes(full_lengths(each), len(each)) for split, each in items.items() if each}
         return None
 
-    def _warn(self, line: str) -> None:
-        self.findings.append(Finding(False, line.removeprefix("warning: ")))
-
     def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:
-        found: dict[Fault, Places] = {}
+        found: dict[Fault, Places[str]] = defaultdict(Places[str])
         for example in examples:
             for text in example.texts:
                 for fault, at in find_faults(text):
-                    if fault != "long":  # `_lengths` finds those
-                        places = found.setdefault(fault, Places())
-                        places.add(1, [f"{example.where}: {excerpt(text, at)}"])
+                    found[fault].add(1, [f"{example.where}: {excerpt(text, at)}"])
+        found.pop("long", None)  # `_lengths` finds those
         for fault, places in found.items():
             share = places.count / len(examples)
             problem, mend = FAULT_TEXTS[fault]

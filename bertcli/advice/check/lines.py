@@ -9,11 +9,11 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bertcli.advice.check.findings import PLACES, Finding, bad_bytes_findings, excerpt
+from bertcli.advice.check.findings import Finding, Places, bad_bytes_findings, excerpt, failing
 from bertcli.config.run import with_values
 from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import Decoding
@@ -21,7 +21,6 @@ from bertcli.corpus.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, r
 from bertcli.corpus.documents import count_words, split_sentences
 from bertcli.corpus.sources import Source
 from bertcli.corpus.streams import Progress, read_lines
-from bertcli.system.errors import UserError
 
 if TYPE_CHECKING:
     from bertcli.tokenizer.word_cache import TokenizedLines
@@ -84,20 +83,6 @@ def find_faults(line: str) -> Iterator[tuple[Fault, int]]:
         yield "control", found.start()
 
 
-@dataclass
-class Seen:
-    """The number of lines with a fault, and (number of the line, excerpt) of the first few."""
-
-    count: int = 0
-    first: list[tuple[int, str]] = field(default_factory=list)
-
-    def add(self, number: int, shown: str) -> None:
-        """Count a line; keep the first few."""
-        self.count += 1
-        if len(self.first) < PLACES:
-            self.first.append((number, shown))
-
-
 @dataclass(frozen=True)
 class Examined:
     """The content of a batch of lines.
@@ -106,16 +91,16 @@ class Examined:
         sentences, words: numbers in each piece; white space separates words.
         hashes: a 64-bit hash of each line.
         sizes: UTF-8 bytes of each line.
-        faults: kind of fault -> the lines that have it.
+        faults: kind of fault -> the lines that have it: (number of the line, excerpt).
         tokenized: the tokens; None: there is no tokenizer.
     """
 
-    sentences: array[int] = field(default_factory=lambda: array("q"))
-    words: array[int] = field(default_factory=lambda: array("q"))
-    hashes: list[bytes] = field(default_factory=list)
-    sizes: array[int] = field(default_factory=lambda: array("q"))
-    faults: dict[Fault, Seen] = field(default_factory=dict)
-    tokenized: TokenizedLines | None = None
+    sentences: list[int]
+    words: list[int]
+    hashes: list[bytes]
+    sizes: array[int]
+    faults: dict[Fault, Places[tuple[int, str]]]
+    tokenized: TokenizedLines | None
 
 
 @dataclass(frozen=True)
@@ -153,7 +138,7 @@ class Examiner:
     def __call__(self, lines: Sequence[str], starts: Sequence[int]) -> Examined:
         encoded = [line.encode() for line in lines]
         hashes = [hashlib.blake2b(data, digest_size=8).digest() for data in encoded]
-        examined = Examined(hashes=hashes, sizes=array("q", map(len, encoded)))
+        faults: dict[Fault, Places[tuple[int, str]]] = {}
         # One test of the whole batch: most batches are plain, and their lines then need fewer tests each.
         joined = " ".join(lines)
         is_plain = joined.isprintable() and max(map(len, lines)) <= LONG_LINE
@@ -161,25 +146,29 @@ class Examiner:
             # The UTF-8 of U+FFFD, and of every letter that can begin mojibake, begins with one of these.
             if not is_plain or b"\xc3" in data or b"\xef" in data:
                 for fault, at in find_faults(line):
-                    examined.faults.setdefault(fault, Seen()).add(number, excerpt(line, at))
+                    faults.setdefault(fault, Places()).add(1, [(number, excerpt(line, at))])
         if self._what.split:
             sentences = [split_sentences(line, self._what.language) for line in lines]
         else:
             sentences = [[line] for line in lines]
-        for start, end in itertools.pairwise([*starts, len(lines)]):
-            examined.sentences.append(sum(map(len, sentences[start:end])))
-            examined.words.append(count_words(lines[start:end]))
+        pieces = list(itertools.pairwise([*starts, len(lines)]))
+        tokenized = None
         if self._tokenize is not None:
             sampled = sample(hashes, self._tokenized_below)
-            pieces = array("q", (bisect_right(starts, number) - 1 for number in sampled))
             tokenized = self._tokenize(
                 [sentences[number] for number in sampled],
                 words=[count_words([lines[number]]) for number in sampled],
-                pieces=pieces,
+                pieces=array("q", (bisect_right(starts, number) - 1 for number in sampled)),
                 num_pieces=len(starts),
             )
-            return replace(examined, tokenized=tokenized)
-        return examined
+        return Examined(
+            sentences=[sum(map(len, sentences[start:end])) for start, end in pieces],
+            words=[count_words(lines[start:end]) for start, end in pieces],
+            hashes=hashes,
+            sizes=array("q", map(len, encoded)),
+            faults=faults,
+            tokenized=tokenized,
+        )
 
 
 def hash_limit(share: float) -> bytes:
@@ -192,11 +181,16 @@ def sample(hashes: Sequence[bytes], limit: bytes) -> list[int]:
     return [number for number, line_hash in enumerate(hashes) if line_hash < limit]
 
 
-class Piece(NamedTuple):
-    """The part of one document that a batch holds. `document` counts from 1 in file number `source`."""
+DOCUMENT_BITS = 40
 
-    source: int
-    document: int
+
+class Piece(NamedTuple):
+    """The part of one document that a batch holds.
+
+    `place`: the number of the file, and in the low `DOCUMENT_BITS` that of the document in it, from 1.
+    """
+
+    place: int
     end: DocumentEnd | None
     """The end of the document; None: it continues in the next batch."""
 
@@ -221,36 +215,31 @@ def read_batches(
     Faults that would stop a run are added to `findings`: bytes that are not in the corpus's encoding, which
     are skipped here, and files that cannot be read to their end.
     """
-    batch, size = Batch(), 0
+    batch, size, share = Batch(), 0, 1 / len(sources)
     for encoding in {corpus.encoding, *corpus.encodings.values()}:
         list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown encoding
     for number, source in enumerate(sources):
-        documents, read = 0, corpus
-        try:
+        place, read = (number << DOCUMENT_BITS) + 1, corpus
+        with failing(findings, share):
             if corpus.format != "parquet":
-                found, decoding = bad_bytes_findings(
-                    source.path, corpus.decoding(source.path), share=1 / len(sources)
-                )
+                found, decoding = bad_bytes_findings(source.path, corpus.decoding(source.path), share)
                 findings.extend(found)
                 read = with_values(corpus, {"bad_bytes": decoding.bad_bytes})
             for chunk in read_chunks([source], read, Place(), hashes=None, progress=progress):
-                documents = _append(batch, chunk, number, documents=documents)
+                _append(batch, chunk, place)
+                place += len(chunk.ends)
                 size += sum(map(len, chunk.paragraphs))
                 if size >= CHUNK_CHARACTERS // 2:
                     yield batch
                     batch, size = Batch(), 0
-        except UserError as error:
-            findings.append(Finding(True, str(error), share=1 / len(sources)))
     if batch.pieces:
         yield batch
 
 
-def _append(batch: Batch, chunk: Chunk, source: int, documents: int) -> int:
-    """Append a chunk of a file in which `documents` ended before; return how many have ended now."""
+def _append(batch: Batch, chunk: Chunk, first: int) -> None:
+    """Append a chunk. `first`: the place of its first piece."""
     shift = len(batch.lines)
     batch.lines.extend(chunk.paragraphs)
     batch.starts.extend(shift + start for start in chunk.starts)
-    for number in range(len(chunk.starts)):
-        end = chunk.ends[number] if number < len(chunk.ends) else None
-        batch.pieces.append(Piece(source, documents + number + 1, end))
-    return documents + len(chunk.ends)
+    ends = [*chunk.ends, *[None] * (len(chunk.starts) - len(chunk.ends))]
+    batch.pieces.extend(itertools.starmap(Piece, enumerate(ends, first)))

@@ -25,11 +25,6 @@ class Estimate:
     value: int
     error: float
 
-    @property
-    def is_exact(self) -> bool:
-        """True if everything was counted."""
-        return self.error == 0
-
 
 @dataclass(slots=True)
 class Repeated:
@@ -58,17 +53,15 @@ class RepeatCounter:
             sizes: the bytes behind each hash.
             place, texts: the place and the texts, to show what repeats.
         """
-        first = self._first
         for number, content_hash in enumerate(hashes):
             if content_hash & self._mask:
                 continue
-            if content_hash in first:
+            if content_hash in self._first:
                 self._note(content_hash, sizes[number], place, text=texts[number])
                 continue
-            first[content_hash] = place
-            if len(first) > self._bound:
+            self._first[content_hash] = place
+            if len(self._first) > self._bound:
                 self._thin_out()
-                first = self._first
 
     def _note(self, content_hash: int, num_bytes: int, place: int, text: str) -> None:
         repeated = self._repeated.get(content_hash)

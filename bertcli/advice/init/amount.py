@@ -24,6 +24,8 @@ from bertcli.training.recipe import decide_recipe
 
 COUNTED_BYTES = 64 << 20
 """Size of the part that is read to estimate a large corpus."""
+_MOST_FILES = 50
+"""Largest number of files that a config names one by one."""
 _SPLIT_DOCUMENTS = 400
 """Number of documents that are split into sentences."""
 
@@ -65,14 +67,10 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
     is_exact = size < 2 * COUNTED_BYTES
     chosen = sources if is_exact else sources[:: min(len(sources), math.ceil(size / COUNTED_BYTES))]
     limit = math.inf if is_exact else 2 * COUNTED_BYTES / len(chosen)
-    tally, on_disk = _Tally(), [0]
-
-    def advance(read: int) -> None:
-        on_disk[0] += read
-
+    tally = _Tally()
     for source in chosen:
         own = 0
-        for paragraph in read_paragraphs(source.path, corpus, advance):
+        for paragraph in read_paragraphs(source.path, corpus, tally.advance):
             if paragraph is None:
                 tally.end_document()
                 continue
@@ -83,7 +81,7 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
         raise UserError("the files hold no text")
     all_bytes = sum(source.size for source in sources)
     is_file = corpus.format == "text" and corpus.document == "file"
-    scale = 1.0 if is_exact else all_bytes / max(1, min(all_bytes, on_disk[0]))
+    scale = 1.0 if is_exact else all_bytes / max(1, min(all_bytes, tally.on_disk))
     return Amount(
         len(sources),
         text_bytes=scale * tally.size,
@@ -100,7 +98,11 @@ class _Tally:
 
     def __init__(self) -> None:
         self.size = self.documents = self.words = self.blanks = self.characters = self.single = 0
-        self.unread = self._sentences = 0
+        self.unread = self.on_disk = self._sentences = 0
+
+    def advance(self, read: int) -> None:
+        """Count bytes that were read from the disk."""
+        self.on_disk += read
 
     def add(self, paragraph: str, corpus: CorpusConfig) -> int:
         """Count a paragraph; return its bytes."""
@@ -122,32 +124,38 @@ class _Tally:
         self._sentences = 0
 
 
+def that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
+    """Evenly chosen files with at most this share of the bytes, but two or more; all files if the share is 1
+    or more, or if a config cannot name so many."""
+    kept, files = max(2, int(share * len(sources))), len(sources)
+    if kept >= files or kept > _MOST_FILES:
+        return sources
+    most = share * text_bytes(sources)
+    chosen = sources
+    while kept >= 2 and text_bytes(chosen) > most:
+        chosen = [sources[(2 * number + 1) * files // (2 * kept)] for number in range(kept)]
+        kept -= 1
+    return chosen
+
+
 def write_sample(sources: Sequence[Source], corpus: CorpusConfig, num_bytes: float, path: Path) -> int:
     """Write about `num_bytes` of the text, evenly from the files, to a text file; return the bytes.
 
     Blank lines in the file end documents.
     """
-    written = 0
-    with open(path, "w", encoding="utf-8") as file:
-        for line in _sample(sources, corpus, num_bytes / len(sources)):
-            file.write(f"{line}\n")
-            written += len(line.encode()) + 1
-    return written
-
-
-def _sample(sources: Sequence[Source], corpus: CorpusConfig, of_each: float) -> Iterator[str]:
-    for source in sources:
-        left = of_each
-        for paragraph in read_paragraphs(source.path, corpus):
-            yield paragraph or ""
-            left -= len((paragraph or "").encode()) + 1
-            if left <= 0:
-                break
-        yield ""
+    with open(path, "wb") as file:
+        for source in sources:
+            end = file.tell() + num_bytes / len(sources)
+            for paragraph in read_paragraphs(source.path, corpus):
+                file.write(f"{paragraph or ''}\n".encode())
+                if file.tell() >= end:
+                    break
+            file.write(b"\n")
+        return file.tell()
 
 
 def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 SAMPLES = (1_500_000, 5_000_000)
@@ -208,7 +216,7 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
         (small, first), (large, last) = builds
         each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
         seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
-        fraction = _usual_fraction(amount)
+        fraction = 0.2 if 40 <= amount.documents < 200 else 0.05 if amount.documents >= 1000 else 0.1
         heldout_tokens = fraction * last.tokens
         yield replace(last, seconds=seconds, heldout_tokens=heldout_tokens, heldout_fraction=fraction)
 
@@ -231,7 +239,7 @@ def _build_readable(
 def with_bytes(config: PretrainConfig) -> PretrainConfig:
     """The config with a vocabulary of bytes, and with the size for it."""
     of_bytes = with_values(config, {"tokenizer": {"kind": "byte-bpe", "vocab_size": AUTO}})
-    size = decide_recipe(of_bytes, _quiet).tokenizer.vocab_size
+    size = decide_recipe(of_bytes, lambda line: None).tokenizer.vocab_size
     return with_values(of_bytes, {"tokenizer": {"vocab_size": size}})
 
 
@@ -246,7 +254,8 @@ def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], shar
         tried = with_values(config, {"corpus": keys, "output_dir": str(folder / "run")})
         begun = time.perf_counter()
         try:
-            store = prepare_store(decide_recipe(tried, _quiet), _quiet, processes=processes)
+            recipe = decide_recipe(tried, lambda line: None)
+            store = prepare_store(recipe, lambda line: None, processes=processes)
         except UserError:
             if fraction == _FRACTIONS[-1]:
                 raise
@@ -255,11 +264,3 @@ def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], shar
         tokens = store.manifest.train.tokens / share, store.manifest.heldout.tokens / share
         return Prepared(tried, took, *tokens, heldout_fraction=fraction, unk_rate=store.manifest.unk_rate)
     raise AssertionError("unreachable: the last fraction raises")
-
-
-def _quiet(line: str) -> None:
-    """Drop a line that a run would print."""
-
-
-def _usual_fraction(amount: Amount) -> float:
-    return 0.05 if amount.documents >= 1000 else 0.1 if not 40 <= amount.documents < 200 else 0.2

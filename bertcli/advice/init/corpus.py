@@ -113,26 +113,24 @@ def _text_key(seen: Seen) -> tuple[str, str]:
 
 
 def _language(found: Found, corpus: CorpusConfig) -> tuple[str, str]:
-    lines = list(_some_lines([each.source for each in found.seen], corpus, _LANGUAGE_LINES))
+    lines = list(_some_lines(found, corpus, _LANGUAGE_LINES))
     code, share, number = likely_language(lines)
+    other = "or the code of your language"
     if code is None:
-        return (
-            "en",
-            "not recognized: the text has fewer than 25 letters, or no words; or the code of your language",
-        )
+        return "en", f"not recognized: the text has fewer than 25 letters, or no words; {other}"
     try:
         code = language_code(code)
     except ValueError:
-        return "en", f"most lines look like {code}, for which there is no code; or the code of your language"
-    doubt = "" if share >= _SURE else "; uncertain, or the code of your language"
+        return "en", f"most lines look like {code}, for which there is no code; {other}"
+    doubt = "" if share >= _SURE else f"; uncertain, {other}"
     return code, f"{share:.0%} of the text of {number:,} lines is in it{doubt}"
 
 
-def _some_lines(sources: Sequence[Source], corpus: CorpusConfig, number: int) -> Iterator[str]:
+def _some_lines(found: Found, corpus: CorpusConfig, number: int) -> Iterator[str]:
     """The first paragraphs of some files, evenly chosen."""
-    chosen = sources[:: max(1, len(sources) // 20)]
-    for source in chosen:
-        paragraphs = (line for line in read_paragraphs(source.path, corpus) if line is not None)
+    chosen = found.seen[:: max(1, len(found.seen) // 20)]
+    for each in chosen:
+        paragraphs = (line for line in read_paragraphs(each.path, corpus) if line is not None)
         yield from itertools.islice(paragraphs, max(1, number // len(chosen)))
 
 
@@ -141,30 +139,17 @@ def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[st
     looks, files = look_at_files(found.sources, corpus), len(found.sources)
     if wrapped := wrapped_files(looks):
         width = max(look.width for look in wrapped)
-        keys: dict[str, Any] = {"document": "file", "join_lines": True}
-        return (
-            keys,
-            {
-                "document": f"a file is a document ({files:,}); blank lines end paragraphs",
-                "join_lines": f"lines are cut at about column {width} ({len(wrapped)} of {len(looks)} files)",
-            },
-            files > 1,
-        )
-    lone = [look for look in looks if look.is_lone_paragraphs]
-    if files > 1 and 2 * len(lone) > len(looks):
+        reason = f"lines are cut at about column {width} ({len(wrapped)} of {len(looks)} files)"
+        comments = {"document": f"a file is a document ({files:,}); blank lines end paragraphs"}
+        return {"document": "file", "join_lines": True}, comments | {"join_lines": reason}, files > 1
+    if files > 1 and 2 * sum(look.is_lone_paragraphs for look in looks) > len(looks):
         reason = f"{files:,} files; blank lines stand between single paragraphs; or blank-line"
         return {"document": "file"}, {"document": reason}, True
-    has_blank = sum(look.documents for look in looks) > len(looks)
-    if files == 1:
-        has_blank = _has_two_documents(found.sources[0], corpus)
-    if not has_blank and files > 1:
-        return (
-            {"document": "file"},
-            {"document": f"a file is a document ({files:,}); they begin without blank lines"},
-            True,
-        )
-    also = "; or file" if files > 1 else ""
-    blank = f"blank lines end documents{also}"
+    if files > 1 and sum(look.documents for look in looks) <= len(looks):
+        reason = f"a file is a document ({files:,}); they begin without blank lines"
+        return {"document": "file"}, {"document": reason}, True
+    has_blank = files > 1 or _has_two_documents(found.sources[0], corpus)
+    blank = f"blank lines end documents{'; or file' if files > 1 else ''}"
     comments = {"document": blank if has_blank else "one file without blank lines: one document"}
     if (reason := _is_a_sentence_a_line(found, corpus)) is not None:
         return {"format": "sentences"}, comments | {"format": reason}, has_blank
@@ -184,7 +169,7 @@ def _has_two_documents(source: Source, corpus: CorpusConfig) -> bool:
 
 def _is_a_sentence_a_line(found: Found, corpus: CorpusConfig) -> str | None:
     """The reason to take each line as a sentence; None: a line is a paragraph."""
-    lines = list(_some_lines([each.source for each in found.seen], corpus, _SENTENCE_LINES))
+    lines = list(_some_lines(found, corpus, _SENTENCE_LINES))
     single = sum(len(split_sentences(line, corpus.language)) == 1 for line in lines)
     if len(lines) < 20 or single < _ONE_SENTENCE * len(lines):
         return None

@@ -54,14 +54,6 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class _Refused:
-    """A file that holds no text, and the reason."""
-
-    source: Source
-    reason: str
-
-
-@dataclass(frozen=True)
 class Found:
     """Files of one kind.
 
@@ -122,19 +114,23 @@ def find_files(names: Sequence[str], output: Path) -> Found:
         sources = [Source(names[0], LABELED[names[0]], listed=True)]
     else:
         sources = find_sources(names, key="")
-    looks = [_look(source, len(sources)) for source in _looked_at(sources)]
-    seen = [look for look in looks if isinstance(look, Seen)]
-    refused = [look for look in looks if isinstance(look, _Refused)]
+    seen, left_out, unwanted = list[Seen](), list[str](), set[str]()
+    for source in _looked_at(sources):
+        try:
+            seen.append(_look(source, len(sources)))
+        except UserError as error:
+            left_out.append(str(error))
+            unwanted.add(source.name)
     if not seen:
-        others = f"; and {len(refused) - 1:,} more files that cannot be read" if len(refused) > 1 else ""
-        raise UserError(f"{refused[0].reason}{others}")
-    kind = _main_kind(seen)
+        others = f"; and {len(left_out) - 1:,} more files that cannot be read" if len(left_out) > 1 else ""
+        raise UserError(f"{left_out[0]}{others}")
+    sizes: Counter[Kind] = Counter()
+    for each in seen:
+        sizes[each.kind] += each.path.stat().st_size
+    kind = sizes.most_common(1)[0][0]
     chosen, others = [each for each in seen if each.kind == kind], [e for e in seen if e.kind != kind]
-    left_out = [
-        *(each.reason for each in refused),
-        *(f"{each.path}: is {KIND_NAMES[each.kind]}" for each in others),
-    ]
-    unwanted = {each.source.name for each in (*others, *refused)}
+    left_out += [f"{each.path}: is {KIND_NAMES[each.kind]}" for each in others]
+    unwanted |= {each.source.name for each in others}
     if unwanted or _would_read(names, output):
         names, sources = _named_alone(names, sources, chosen, unwanted=unwanted)
     return Found(list(names), sources, chosen, left_out=left_out)
@@ -164,39 +160,30 @@ def _looked_at(sources: Sequence[Source]) -> list[Source]:
     return [*chosen, *rare[:_MOST_FILES]]
 
 
-def _main_kind(seen: Sequence[Seen]) -> Kind:
-    sizes: Counter[Kind] = Counter()
-    for each in seen:
-        sizes[each.kind] += each.path.stat().st_size
-    return sizes.most_common(1)[0][0]
+def _look(source: Source, files: int) -> Seen:
+    """The beginning of a file; one of many files gets a share of all bytes that are read.
 
-
-def _look(source: Source, files: int) -> Seen | _Refused:
-    """The beginning of a file; one of many files gets a share of all bytes that are read."""
+    Raises `UserError` for a file that holds no text or cannot be read.
+    """
     path, limit = source.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(files, _MOST_FILES))
     blocks: list[bytes] = []
-    try:
-        for block in read_blocks(path, silent, BLOCK):
-            blocks.append(block)
-            if sum(map(len, blocks)) >= limit:
-                break
-    except UserError as error:
-        return _Refused(source, str(error))
+    for block in read_blocks(path, silent, BLOCK):
+        blocks.append(block)
+        if sum(map(len, blocks)) >= limit:
+            break
     data = b"".join(blocks)
     if not data.strip():
-        return _Refused(source, f"{path}: is empty")
+        raise UserError(f"{path}: is empty")
     if data.startswith(b"PAR1"):
         return Seen(source, "parquet", Encoding("utf-8"))
     if kind := describe_kind(data):
-        return _Refused(source, f"{path}: is {kind.name}, not text; {kind.mend}")
+        raise UserError(f"{path}: is {kind.name}, not text; {kind.mend}")
     try:
         encoding = detect_encoding(data)
     except UserError as error:
-        return _Refused(source, f"{path}: {error}")
+        raise UserError(f"{path}: {error}") from None
     if encoding is None:
-        return _Refused(
-            source, f"{path}: is not text: it has control characters, as programs and pictures do"
-        )
+        raise UserError(f"{path}: is not text: it has control characters, as programs and pictures do")
     text = data[: 4 * _CHARACTERS].decode(encoding.name, "ignore").removeprefix("\ufeff")[:_CHARACTERS]
     lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
     if marked_encoding(data):

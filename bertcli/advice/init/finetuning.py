@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.advice.bench.plan import plan_finetuning
+from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.check.language import likely_language
 from bertcli.advice.init.files import Found, check_encodings
-from bertcli.advice.init.fit_pretraining import StepSpeed, start_seconds, step_speed
-from bertcli.advice.init.labeled import LabeledLook, length_keys, look_at_rows, split_files
+from bertcli.advice.init.fit_pretraining import start_seconds
+from bertcli.advice.init.labeled import length_keys, look_at_rows, shown_name, split_files
 from bertcli.advice.init.task import find_task
-from bertcli.advice.init.written import Written, in_words, machine
+from bertcli.advice.init.written import Written, in_words, predicted
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
 from bertcli.config.yaml_text import Block, Line, scalar
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
-from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.tasks.supervised import task_class
 
@@ -50,33 +50,23 @@ def choose_model(given: str | None, language: str, task: str) -> ModelChoice:
 
     Raises `UserError` for a given folder that holds no model.
     """
-    here = _finished_runs()
-    also = f"; or a model of yours: {', '.join(here[:_NAMED])}" if here else ""
     if given is not None:
-        return _given(given)
+        try:
+            return ModelChoice(given, resolve_model(given), "given with --model")
+        except UserError as error:
+            if not is_hub_id(given):
+                raise
+            return ModelChoice(given, None, f"given with --model, and not available here now: {error}")
+    here = sorted(str(path.parent) for path in Path("runs").glob("*/model/config.json"))
+    also = f"; or a model of yours: {', '.join(here[:_NAMED])}" if here else ""
     published = _CASED if task_class(task).is_cased and language in _CASED else _PUBLISHED
     name = published.get(language, _MULTILINGUAL)
-    why = (
-        f"published for {language}"
-        if name in published.values()
-        else f"published for 100 languages ({language})"
-    )
+    why = f"published for {language}"
+    if name == _MULTILINGUAL:
+        why = f"published for 100 languages ({language})"
     folder = _cached(name)
     where = "" if folder else "; the run downloads it from the Hugging Face hub, which needs a network"
     return ModelChoice(name, folder, f"{why}{where}{also}")
-
-
-def _given(name: str) -> ModelChoice:
-    try:
-        return ModelChoice(name, resolve_model(name), "given with --model")
-    except UserError as error:
-        if not is_hub_id(name):
-            raise
-        return ModelChoice(name, None, f"given with --model, and not available here now: {error}")
-
-
-def _finished_runs() -> list[str]:
-    return sorted(str(path.parent) for path in Path("runs").glob("*/model/config.json"))
 
 
 def _cached(name: str) -> Path | None:
@@ -115,7 +105,7 @@ class FinetuningFit:
     epoch_seconds: float
     ends_early: bool
     rows_per_second: float
-    speed: StepSpeed
+    speed: Probe
 
 
 def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
@@ -128,7 +118,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
     begun = time.perf_counter()
     plan = plan_finetuning(with_values(config, {"training": {"epochs": 1.0}}), lambda line: None)
     fixed += time.perf_counter() - begun
-    speed = step_speed(plan, SECONDS)
+    speed = probe(plan, SECONDS)
     epoch = plan.steps * speed.seconds
     forward = speed.seconds / 3  # the forward pass is a third of a step
     evaluation = forward * plan.heldout_tokens / speed.tokens
@@ -149,14 +139,11 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
     )
 
 
-def _descending(most: int) -> list[float]:
+def _descending(most: int) -> Iterator[float]:
     """Numbers of epochs, descending: halves down to two epochs, then tenths, then hundredths of one."""
-    halves = [number / 2 for number in range(2 * most, 4, -1)]
-    return (
-        halves
-        + [number / 10 for number in range(20, 10, -1)]
-        + [number / 100 for number in range(100, 0, -1)]
-    )
+    yield from (number / 2 for number in range(2 * most, 4, -1))
+    yield from (number / 10 for number in range(20, 10, -1))
+    yield from (number / 100 for number in range(100, 0, -1))
 
 
 _LANGUAGE_ROWS = 400
@@ -187,8 +174,7 @@ def write_finetuning(
     """
     check_encodings(found.seen)
     seen, dev, test = split_files(found.seen)
-    train = next((name for name, path in LABELED.items() if path == seen.path), str(seen.path))
-    task = find_task(seen)
+    train, task = shown_name(seen.path), find_task(seen)
     report(f"found: {train}: {task.summary}")
     rows = look_at_rows(train, dev, task.keys, test=test, report=report)
     for line in rows.lines:
@@ -200,28 +186,22 @@ def write_finetuning(
     keys, comments = task.keys | rows.keys | lengths, task.comments | rows.comments | reasons
     value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}
     training = _learning_rate(start)
-    config = check_config(
-        FinetuneConfig, value | {"training": {line.name: line.value for line in training}}, "the config"
-    )
+    fit, time = None, "The time is not predicted: the model is not on this machine."
     if start.folder is not None:
         report(f"measuring: some seconds of steps of {start.name}")
-    fit = None if start.folder is None else fit_finetuning(config, seconds)
+        value["training"] = {line.name: line.value for line in training}
+        fit = fit_finetuning(check_config(FinetuneConfig, value, "the config"), seconds)
+        time = predicted(fit.seconds, fit.speed.training)
+    held = [comments["train"]] if "train" in comments else []
+    comments["train"] = "; ".join([*rows.lines[:1], *held]).removeprefix("train: ")
+    order = sorted(keys, key=_ORDER.index)
     lines: list[Line | Block] = [
         Line("output_dir", output_dir),
         Line("model", start.name, beside=start.comment),
-        Block("task", _task_lines(keys, comments, rows)),
+        Block("task", [Line(name, keys[name], beside=comments.get(name, "")) for name in order]),
         Block("training", [_epochs(fit), *training]),
     ]
-    summary = list(_summary(keys, start, fit, seconds=seconds))
-    written = Written(lines, _head(fit), "finetune", summary=summary)
-    check_config(FinetuneConfig, written.value, "the config")
-    return written
-
-
-def _task_lines(keys: Mapping[str, Any], comments: dict[str, str], rows: LabeledLook) -> list[Line]:
-    held = [comments["train"]] if "train" in comments else []
-    given = comments | {"train": "; ".join([*rows.lines[:1], *held]).removeprefix("train: ")}
-    return [Line(name, keys[name], beside=given.get(name, "")) for name in sorted(keys, key=_ORDER.index)]
+    return Written(lines, time, "finetune", summary=list(_summary(keys, start, fit, seconds=seconds)))
 
 
 def _learning_rate(start: ModelChoice) -> list[Line]:
@@ -251,20 +231,11 @@ def _part_of_an_epoch(fit: FinetuningFit) -> str:
     )
 
 
-def _head(fit: FinetuningFit | None) -> str:
-    time = "The time is not predicted: the model is not on this machine."
-    if fit is not None:
-        where = machine(fit.speed.device, fit.speed.precision)
-        time = f"Predicted: {in_words(fit.seconds)}, as measured on this machine ({where})."
-    return (
-        f"{time}\nA comment says why; `or` in it names what else it may be. All keys: bertcli config finetune"
-    )
-
-
 def _summary(
     keys: Mapping[str, Any], start: ModelChoice, fit: FinetuningFit | None, seconds: float
 ) -> Iterator[str]:
-    yield f"chosen: {_task_in_words(keys)}, rows of {keys['max_length']} tokens"
+    columns = [f"{name}: {scalar(keys[name])}" for name in ("text", "choices", "label") if name in keys]
+    yield f"chosen: {', '.join([keys['type'], *columns])}, rows of {keys['max_length']} tokens"
     yield f"model: {start.name} ({start.comment})"
     if fit is None:
         yield "the time was not measured, because the model is not here; later, bertcli estimate predicts it"
@@ -275,9 +246,3 @@ def _summary(
         yield f"note: the run ends sooner; {_MORE_EPOCHS}"
     elif fit.epochs < 1.0:
         yield f"note: {_part_of_an_epoch(fit)}"
-
-
-def _task_in_words(keys: Mapping[str, Any]) -> str:
-    """The task in words: `classification, text: message, label: kind`."""
-    given = [f"{name}: {scalar(keys[name])}" for name in ("text", "choices", "label") if name in keys]
-    return ", ".join([keys["type"], *given])

@@ -8,11 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-
-from bertcli.advice.bench.plan import Plan, decide_here
-from bertcli.advice.bench.plan_pretraining import plan_pretraining
-from bertcli.advice.bench.probe import probe
+from bertcli.advice.bench.plan import Plan, plan_pretraining
+from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.bench.timing import matmul_rate
 from bertcli.advice.init.amount import Prepared
 from bertcli.config.run import with_values
@@ -25,45 +22,11 @@ SECONDS = 4.0
 """Time of the steps of one measurement."""
 
 
-@dataclass(frozen=True)
-class StepSpeed:
-    """The measured speed of a step.
-
-    Attributes:
-        seconds: time of a step.
-        first_seconds: extra time of the first steps: memory, kernels, compiling.
-        tokens: number of real tokens in a step.
-    """
-
-    seconds: float
-    first_seconds: float
-    tokens: float
-    device: str
-    precision: str
-
-
 def start_seconds(module: str) -> float:
     """The time that a new process takes to import a command's module."""
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-P", "-c", f"import {module}"], check=True, capture_output=True)
     return time.perf_counter() - begun
-
-
-def step_speed(plan: Plan, seconds: float = SECONDS) -> StepSpeed:
-    """The speed of a run's steps, measured for some seconds."""
-    training = decide_here(plan)
-    model = plan.build().to(torch.device(training.device))
-    flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
-    begun = time.perf_counter()
-    seen = probe(model, plan.task, plan.make_steps, training=training, row_flops=flops, seconds=seconds)
-    took = time.perf_counter() - begun
-    return StepSpeed(
-        seen.step_seconds,
-        max(0.0, took - seconds) if training.compile else 0.0,
-        seen.tokens,
-        device=training.device,
-        precision=training.precision,
-    )
 
 
 PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
@@ -99,7 +62,7 @@ class PretrainingFit:
     seconds: float
     reads: float
     ends_early: bool
-    speed: StepSpeed
+    speed: Probe
 
     @property
     def rows(self) -> int:
@@ -135,9 +98,10 @@ def fit_pretraining(
         if not is_last and not _may_fit(plan, prepared, seconds, rate=rate):
             continue
         fit = _fit(prepared, preset, length, seconds=seconds)
+        training = fit.speed.training
         report(
             f"measured: {preset or 'the model'} with rows of {length} tokens, {fit.rows_per_second:,.0f} "
-            f"rows/s on {fit.speed.device} in {fit.speed.precision}"
+            f"rows/s on {training.device} in {training.precision}"
         )
         if is_last or fit.rows >= ROWS or fit.ends_early:
             return fit
@@ -190,17 +154,17 @@ class _Run:
 
     Attributes:
         full, short: speed of steps with full rows, and of those with short rows at the start; None: no such.
-        evaluated: number of full steps that take as long as all evaluations.
+        evaluations: seconds of all evaluations.
     """
 
     batch_size: int
-    full: StepSpeed
-    short: StepSpeed | None
-    evaluated: float
+    full: Probe
+    short: Probe | None
+    evaluations: float
 
     def seconds(self, steps: int) -> float:
         """Time of so many steps, with the evaluations."""
-        return self.full.first_seconds + self._sum(steps, "seconds") + self.evaluated * self.full.seconds
+        return self.full.first_seconds + self._sum(steps, "seconds") + self.evaluations
 
     def tokens(self, steps: int) -> float:
         """Number of real tokens in so many steps."""
@@ -216,11 +180,12 @@ class _Run:
 
 def _measured(prepared: Prepared, preset: str | None, length: int, batch_size: int) -> _Run:
     config, short = prepared.config, None
-    full = step_speed(_plan(prepared, preset, length, batch_size=batch_size))
+    full = probe(_plan(prepared, preset, length, batch_size=batch_size), SECONDS)
     if config.model.init_from is None and length >= 2 * config.data.short_length:
-        short = step_speed(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
+        short = probe(_plan(prepared, preset, config.data.short_length, batch_size=batch_size), SECONDS)
     batches = min(config.evaluation.batches, prepared.heldout_tokens / full.tokens)
-    return _Run(batch_size, full, short, evaluated=EVALUATIONS * batches / 3)  # a forward pass: a third
+    # A forward pass is a third of a step.
+    return _Run(batch_size, full, short, evaluations=EVALUATIONS * batches / 3 * full.seconds)
 
 
 def _rounded(steps: int) -> int:

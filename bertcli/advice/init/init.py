@@ -13,6 +13,8 @@ from bertcli.advice.init.labeled import split_of
 from bertcli.advice.init.pretraining import write_pretraining
 from bertcli.advice.init.task import can_be_labeled, doubtful_columns
 from bertcli.advice.init.written import Written
+from bertcli.config.keys import CONFIGS
+from bertcli.config.load import check_config, parse_yaml
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in
 
@@ -51,6 +53,7 @@ def init(
     chosen = _purpose(found, purpose, report)
     write = write_pretraining if chosen == "pretrain" else write_finetuning
     written = write(found, _output_dir(names), model, seconds=60 * minutes, report=report)
+    check_config(CONFIGS[chosen], parse_yaml(written.text, "the config"), "the config")
     try:
         with open(output, "x", encoding="utf-8") as file:
             file.write(written.text)

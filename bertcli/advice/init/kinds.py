@@ -7,7 +7,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from contextlib import suppress
+from typing import Literal, NamedTuple
 
 from bertcli.advice.check.language import likely_language
 from bertcli.config.task import LABEL_LINES
@@ -58,8 +59,9 @@ def _kind_of_json(full: Sequence[str]) -> Kind | None:
     start = "".join(full)[:200_000]
     if '"paragraphs"' in start and '"qas"' in start:
         return "squad"
-    if isinstance(_object(full[0]), dict):
-        return "jsonl"
+    with suppress(ValueError, RecursionError):
+        if isinstance(json.loads(full[0]), dict):
+            return "jsonl"
     if start.startswith("[") and (kind := _kind_of_list("".join(full)[1:].lstrip())):
         return kind
     is_json = full[0].strip() in ("{", "[") or start[:2] in ('{"', "[[", "[]")
@@ -70,12 +72,11 @@ def _kind_of_list(inside: str) -> Kind | None:
     """The kind of a JSON list by its first element."""
     if inside.startswith("{"):
         return "jsonl"
-    try:
+    with suppress(ValueError, RecursionError):
         first, end = json.JSONDecoder().raw_decode(inside)
-    except (ValueError, RecursionError):
-        return None
-    is_list_of_texts = isinstance(first, str) and inside[end:].lstrip()[:1] in (",", "]")
-    return "json-texts" if is_list_of_texts else None
+        if isinstance(first, str) and inside[end:].lstrip()[:1] in (",", "]"):
+            return "json-texts"
+    return None
 
 
 def _label_lines(full: Sequence[str]) -> Literal["fasttext", "trec"] | None:
@@ -85,13 +86,6 @@ def _label_lines(full: Sequence[str]) -> Literal["fasttext", "trec"] | None:
         if sum(likely_format(line.strip()) == format for line in some) >= max(_FEWEST, _SAME * len(some)):
             return format
     return None
-
-
-def _object(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _is_conll(lines: Sequence[str]) -> bool:
@@ -111,8 +105,10 @@ def _is_conll(lines: Sequence[str]) -> bool:
 
 
 def _is_tsv(full: Sequence[str]) -> bool:
-    tabs, count = Counter(line.count("\t") for line in full[:_RECORDS]).most_common(1)[0] if full else (0, 0)
-    return tabs > 0 and len(full) >= _FEWEST and count >= _SAME * min(len(full), _RECORDS)
+    if len(full) < _FEWEST:
+        return False
+    tabs, count = Counter(line.count("\t") for line in full[:_RECORDS]).most_common(1)[0]
+    return tabs > 0 and count >= _SAME * min(len(full), _RECORDS)
 
 
 def csv_separator(full: Sequence[str]) -> str | None:
@@ -189,7 +185,11 @@ def detect_encoding(data: bytes) -> Encoding | None:
     """
     if (wide := wide_encoding(data)) is not None:
         return Encoding(wide, f"it begins with the bytes {data[:4].hex(' ')}")
-    error = _utf8_error(data)
+    error = None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)  # its last character may be cut
+    except UnicodeDecodeError as found:
+        error = found
     if len(_CONTROL.findall(data)) > _BINARY * len(data):
         return None
     if error is None or _is_mostly_utf8(data):
@@ -208,14 +208,6 @@ def detect_encoding(data: bytes) -> Encoding | None:
         f"byte {error.start} (0x{wrong.hex()}) is not UTF-8; in {name} the text there is "
         f"{line.decode(name, 'replace').strip()!r}",
     )
-
-
-def _utf8_error(data: bytes) -> UnicodeDecodeError | None:
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(data)  # its last character may be cut
-    except UnicodeDecodeError as error:
-        return error
-    return None
 
 
 def _is_mostly_utf8(data: bytes) -> bool:

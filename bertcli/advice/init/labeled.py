@@ -48,9 +48,10 @@ def split_files(seen: Sequence[Seen]) -> tuple[Seen, str | None, list[str]]:
     own = train[0]
     given = [each.path for each in seen if each is not own]
     beside = [*given, *(path for path in _beside(own) if path not in given)]
-    dev = next((path for path in beside if split_of(path) == "dev"), None)
-    test = [path for path in beside if split_of(path) == "test"]
-    return own, None if dev is None else _shown(dev), list(map(_shown, test))
+    dev, test = (
+        [shown_name(path) for path in beside if split_of(path) == split] for split in ("dev", "test")
+    )
+    return own, dev[0] if dev else None, test
 
 
 def split_of(path: Path) -> str:
@@ -82,7 +83,7 @@ def _without_split(path: Path) -> str:
     return re.sub(r"[\W_]+", "", _WORD.sub("", _stem(path))).lower()
 
 
-def _shown(path: Path) -> str:
+def shown_name(path: Path) -> str:
     """The name of a file in a config; a bundled sample has its own name."""
     return next((name for name, sample in LABELED.items() if sample == path), str(path))
 
@@ -127,33 +128,26 @@ def look_at_rows(
     examples, skipped = _read(train, settings, report)
     keys: dict[str, Any] = {"train": train}
     comments: dict[str, str] = {}
-    if skipped is not None:
-        keys["skip_bad"] = True
-        comments["skip_bad"] = skipped
     labels = label_set(examples, settings)
     splits: dict[str, Sequence[Example]] = {"train": examples}
-    reason = None
+    reason = "no file for evaluation is beside it; this share is split off"
     if dev is not None:
         try:
-            splits["dev"], skipped = _read(dev, settings, report)
-            check_labels(splits["dev"], labels, settings)
-            keys["dev"], comments["dev"] = dev, "by its name"
-            if skipped is not None:
-                keys["skip_bad"] = True
-                comments.setdefault("skip_bad", skipped)
+            rows, skipped_of_dev = _read(dev, settings, report)
+            check_labels(rows, labels, settings)
+            keys["dev"], comments["dev"], splits["dev"] = dev, "by its name", rows
+            skipped = skipped or skipped_of_dev
         except UserError as error:
-            splits.pop("dev", None)
             problem = str(error).splitlines()[0].removeprefix(f"{dev}: ")
             reason = f"{dev} cannot be used: {problem}"
             report(f"left out: {reason}")
+    if skipped is not None:
+        keys["skip_bad"], comments["skip_bad"] = True, skipped
     if "dev" not in splits:
         fraction = 0.1 if len(examples) >= 500 else 0.2
         try:
             splits["train"], splits["dev"] = split_dev(examples, fraction, _SEED)
-            keys["dev_fraction"] = fraction
-            comments["dev_fraction"] = (
-                reason or "no file for evaluation is beside it; this share is split off"
-            )
+            keys["dev_fraction"], comments["dev_fraction"] = fraction, reason
         except UserError:
             comments["train"] = f"{len(examples)} rows, too few to split some off: nothing is evaluated"
     if test:
@@ -183,12 +177,13 @@ def length_keys(
     length = min(most, kind.longest_row, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
     tokens = "tokens" if folder is not None else "tokens, estimated by words"
     comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
-    if held <= length:
-        return {"max_length": length}, {"max_length": comment}
-    if not kind.in_windows:
-        return {"max_length": length}, {"max_length": f"{comment}; longer ones are cut{why}"}
-    keys = {"max_length": length, "doc_stride": min(128, length // 4)}
-    return keys, {"max_length": f"{comment}; longer ones are read in windows{why}"}
+    keys = {"max_length": length}
+    if held > length and kind.in_windows:
+        keys["doc_stride"] = min(128, length // 4)
+        comment += f"; longer ones are read in windows{why}"
+    elif held > length:
+        comment += f"; longer ones are cut{why}"
+    return keys, {"max_length": comment}
 
 
 def _read(

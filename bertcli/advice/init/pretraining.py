@@ -1,33 +1,38 @@
 """The config of a pretraining run for a corpus and a time, with the reasons for its values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bertcli.advice.init.amount import Amount, measure_amount, prepared, with_bytes
+from bertcli.advice.init.amount import Amount, Prepared, measure_amount, prepared, that_fit, with_bytes
 from bertcli.advice.init.corpus import CorpusLook, look_at_corpus
 from bertcli.advice.init.files import Found
-from bertcli.advice.init.fit_pretraining import LENGTHS, fit_pretraining, start_seconds
-from bertcli.advice.init.pretraining_lines import PretrainingPlan, pretraining_written
-from bertcli.advice.init.written import Written
+from bertcli.advice.init.fit_pretraining import (
+    EVALUATIONS,
+    LENGTHS,
+    PRESETS,
+    ROWS,
+    PretrainingFit,
+    fit_pretraining,
+    start_seconds,
+)
+from bertcli.advice.init.written import Written, in_words, predicted
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
-from bertcli.config.schema import PretrainConfig
+from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import MOST_UNKNOWN, UNKNOWN, unknown
-from bertcli.corpus.sample import text_bytes
-from bertcli.corpus.sources import Source
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
-from bertcli.training.recipe import decide_recipe
+from bertcli.tokenizer.normalize import casing_rules
+from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, decide_recipe
 
 _FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
 """Largest share of the time for vocabulary and store; if they take longer, files are left out."""
-_MOST_FILES = 50
-"""Largest number of files that a config names one by one."""
 _ONE_SENTENCE = 0.5
 """Largest share of documents with one sentence, which give no pairs."""
 
@@ -55,12 +60,12 @@ def write_pretraining(
             f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
             "some pages or more"
         )
-    objective, why = _objective(look, amount)
+    objective = _objective(look, amount)
     config, whole = _start(look, amount, output_dir, model=model, objective=objective), amount
     started = start_seconds("bertcli.training.pretraining")
     with ExitStack() as scratch:
         ready = scratch.enter_context(prepared(config, found.sources, amount))
-        sources = _that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
+        sources = that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
         if len(sources) < len(found.sources):  # the text is now another, so everything is measured again
             names = [str(source.path) for source in sources]
             look = replace(look, config=with_values(look.config, {"files": names}))
@@ -82,49 +87,33 @@ def write_pretraining(
         share=amount.text_bytes / whole.text_bytes,
         longest=longest,
         objective=objective,
-        objective_comment=why,
         config=config,
         prepared=ready,
         fit=fit,
         started=started,
         budget=seconds,
     )
-    written = pretraining_written(plan)
-    check_config(PretrainConfig, written.value, "the config")
-    return written
+    return pretraining_written(plan)
 
 
-def _that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
-    """Evenly chosen files with at most this share of the bytes, but two or more; all files if the share is 1
-    or more, or if a config cannot name so many."""
-    kept, files = max(2, int(share * len(sources))), len(sources)
-    if kept >= files or kept > _MOST_FILES:
-        return sources
-    most = share * text_bytes(sources)
-    chosen = sources
-    while kept >= 2 and text_bytes(chosen) > most:
-        chosen = [sources[(2 * number + 1) * files // (2 * kept)] for number in range(kept)]
-        kept -= 1
-    return chosen
-
-
-def _objective(look: CorpusLook, amount: Amount) -> tuple[str | None, str]:
-    """The objective `mlm` and the reason, if the text gives no sentence pairs; None: auto decides."""
+def _objective(look: CorpusLook, amount: Amount) -> Line | None:
+    """The objective `mlm` with the reason, if the text gives no sentence pairs; None: auto decides."""
     if not look.has_documents or amount.documents < 2:
         why = "one document, or several of which nothing tells the ends: there are no sentence pairs"
-        return MLM.name, why
-    if amount.one_sentence > _ONE_SENTENCE:
-        return MLM.name, f"{amount.one_sentence:.0%} of the documents have one sentence, and give no pairs"
-    return None, ""
+    elif amount.one_sentence > _ONE_SENTENCE:
+        why = f"{amount.one_sentence:.0%} of the documents have one sentence, and give no pairs"
+    else:
+        return None
+    return Line("objective", MLM.name, beside=why)
 
 
 def _start(
-    look: CorpusLook, amount: Amount, output_dir: str, model: str | None, objective: str | None
+    look: CorpusLook, amount: Amount, output_dir: str, model: str | None, objective: Line | None
 ) -> PretrainConfig:
     """The config with kind and size of the vocabulary, before model, rows and steps are chosen."""
     value: dict[str, Any] = {"output_dir": output_dir, "corpus": look.config.model_dump()}
     if objective is not None:
-        value["data"] = {"objective": objective}
+        value["data"] = {"objective": objective.value}
     if model is not None:
         value["model"] = {"init_from": model}
     config = check_config(PretrainConfig, value, "the config")
@@ -142,3 +131,163 @@ def _longest(tokens: float, amount: Amount, model: str | None) -> float:
     if model is not None:
         longest = min(longest, trained_length(resolve_model(model)) or LENGTHS[0])
     return longest
+
+
+_FEW_TOKENS = 300_000
+"""Tokens of a corpus; from a smaller one, a new model learns next to nothing."""
+_CHECKPOINTS, _LOGGED = 4, 100
+
+
+@dataclass(frozen=True)
+class PretrainingPlan:
+    """Everything that the config describes.
+
+    Attributes:
+        look, amount: form and amount of the text, or of those of its files that fit into the time.
+        share: the share of the bytes in these files.
+        longest: largest number of tokens in a row that the documents, or a given model, can fill.
+        objective: the line of the objective; None: auto decides.
+        config: the config before model, rows and steps were chosen.
+        started: seconds until the command begins to work.
+        budget: seconds that the run may take.
+    """
+
+    look: CorpusLook
+    amount: Amount
+    share: float
+    longest: float
+    objective: Line | None
+    config: PretrainConfig
+    prepared: Prepared
+    fit: PretrainingFit
+    started: float
+    budget: float
+
+    @property
+    def seconds(self) -> float:
+        """Time of the whole command."""
+        return self.started + self.prepared.seconds + self.fit.seconds
+
+
+def pretraining_written(plan: PretrainingPlan) -> Written:
+    """The config and the lines that describe it."""
+    fit, time = plan.fit, predicted(plan.seconds, plan.fit.speed.training)
+    can_be_longer = fit.max_length < LENGTHS[0] <= plan.longest
+    longer = f"; or {LENGTHS[0]}, in about twice the time" if can_be_longer else ""
+    length = Line("max_length", fit.max_length, beside=f"tokens of a row{longer}")
+    steps = (
+        f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, {_read(fit.reads)}. "
+        f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second (measured)"
+    )
+    lines: list[Line | Block] = [
+        Line("output_dir", plan.config.output_dir),
+        Block("corpus", list(_corpus(plan))),
+        *_tokenizer(plan),
+        Block("data", [plan.objective, length] if plan.objective else [length]),
+        Block("model", [_model(plan)]),
+        Block("training", [Line("steps", fit.steps, beside=steps)]),
+        Block("evaluation", [Line("every_steps", max(1, fit.steps // EVALUATIONS))]),
+        Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
+        Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
+    ]
+    return Written(lines, time, "pretrain", summary=list(_summary(plan)))
+
+
+def _corpus(plan: PretrainingPlan) -> Iterator[Line]:
+    comments = plan.look.comments | {"files": plan.amount.line()}
+    if plan.share < 1.0:
+        why = "vocabulary and store of all take too much of the time"
+        comments["files"] += f"; {plan.share:.0%} of the text: {why}"
+    for name in CorpusConfig.model_fields:
+        if name in plan.look.keys:
+            yield Line(name, plan.look.keys[name], beside=comments.get(name, ""))
+    fraction = plan.prepared.heldout_fraction
+    if fraction != plan.look.config.heldout_fraction:
+        few = "more than the usual 0.05, because the documents are few"
+        none = "too few different documents to hold some out: nothing is evaluated"
+        yield Line("heldout_fraction", fraction, beside=few if fraction else none)
+
+
+def _tokenizer(plan: PretrainingPlan) -> Iterator[Block]:
+    if plan.config.model.init_from is None:
+        tokenizer = plan.prepared.config.tokenizer
+        time = f"vocabulary and store take about {in_words(plan.prepared.seconds)}"
+        lines = [Line("vocab_size", tokenizer.vocab_size, beside=f"by the size of the text; {time}")]
+        if (why := _why_bytes(plan)) is not None:
+            lines.insert(0, Line("kind", tokenizer.kind, beside=why))
+        if casing := _casing(plan):
+            lines.append(Line("lowercase", True, beside=f"{casing}; or false: cased"))
+        yield Block("tokenizer", lines)
+
+
+def _casing(plan: PretrainingPlan) -> str:
+    """The way letters lose their case, if the language has its own rules for that; else ""."""
+    model = plan.config.model
+    lowercase = model.init_from is None and model.fresh.lowercase
+    return casing_rules(plan.look.config.language) if lowercase else ""
+
+
+def _why_bytes(plan: PretrainingPlan) -> str | None:
+    """The reason for a vocabulary of bytes; None: the vocabulary is of the usual kind."""
+    unread, unknown_before = plan.amount.unread, plan.prepared.unk_rate_before
+    if unread > UNKNOWN:
+        return f"{unread:.0%} of the text is in words of over 100 characters, too long for WordPiece"
+    if unknown_before:
+        return f"with WordPiece, the usual kind, {unknown_before:.1%} of the tokens are unknown"
+    return None
+
+
+def _model(plan: PretrainingPlan) -> Line:
+    fit = plan.fit
+    if fit.preset is None:
+        return Line("init_from", plan.config.model.init_from, beside="given with --model")
+    larger = PRESETS[: PRESETS.index(fit.preset)]
+    if fit.rows < ROWS and not fit.ends_early:
+        reason = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
+    elif fit.preset == PRESETS[-1]:
+        reason = "the smallest; the text or the time is not enough for a larger one"
+    elif fit.rows < ROWS:
+        reason = "the largest for which the text and the time are enough"
+    else:
+        reason = f"the largest that reads {ROWS:,} rows in the time, for which the text is enough"
+        reason += f"; or {larger[-1]}" if larger else ""
+    return Line("preset", fit.preset, beside=reason)
+
+
+def _read(reads: float) -> str:
+    """The number of times that the text is read, in words."""
+    if reads < 0.95:
+        return f"about {100 * reads:.2g}% of the text, once"
+    return "the text about once" if reads < 1.05 else f"the text about {reads:.2g} times"
+
+
+def _summary(plan: PretrainingPlan) -> Iterator[str]:
+    fit = plan.fit
+    what = f"model {fit.preset}" if fit.preset else f"the model in {plan.config.model.init_from}"
+    yield (
+        f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, which "
+        f"read {_read(fit.reads)}"
+    )
+    if (why := _why_bytes(plan)) is not None:
+        yield f"vocabulary: {plan.prepared.config.tokenizer.kind}; {why}"
+    elif plan.prepared.unk_rate > UNKNOWN:
+        yield f"warning: {unknown(plan.prepared.unk_rate)}"
+    yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
+    if casing := _casing(plan):
+        yield f"note: the vocabulary is lower-cased, {casing}; tokenizer.lowercase: false keeps the case"
+    if plan.share < 1.0:
+        yield f"note: {plan.share:.0%} of the text fits in the time; for all of it give more --minutes"
+    if fit.ends_early:
+        yield "note: the text is so little that the run ends sooner: a longer one would learn it by heart"
+    elif plan.seconds > 1.25 * plan.budget:
+        yield "note: the run takes longer, most of it for vocabulary and store; give more --minutes"
+    if plan.prepared.tokens < _FEW_TOKENS:
+        yield (
+            f"note: {plan.prepared.tokens:,.0f} tokens are too few for a new model to learn a language; go "
+            "on from a published one with --model, or give more text"
+        )
+    elif fit.rows < ROWS_TO_LOOK_AROUND and fit.preset is not None:
+        yield (
+            f"note: a model starts to use context after 20,000 to {ROWS_TO_LOOK_AROUND:,} rows, and this run "
+            f"has {fit.rows:,}; give more --minutes"
+        )

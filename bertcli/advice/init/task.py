@@ -71,8 +71,8 @@ def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, A
         table = open_parquet(file)
     else:
         table = open_delimited(file, seen.kind)
-    rows = itertools.islice((row for row in table.rows if isinstance(row, Row)), most)
-    found: list[Mapping[str, Any]] = [row.values for row in rows]
+    rows = (row.values for row in table.rows if isinstance(row, Row))
+    found = list(itertools.islice(rows, most))
     if not found:
         raise UserError(f"{seen.path}: holds no rows that can be read{table.hint}")
     return found
@@ -121,7 +121,16 @@ def find_task(seen: Seen) -> Recognized:
     _refuse_unreadable(sample)
     found = next(filter(None, (task.recognize(sample) for task in _tasks())), None)
     if found is None:
-        raise _no_task(sample)
+        names, text = ", ".join(column.name for column in sample.columns), text_column(sample.columns)
+        if text is None:
+            raise UserError(
+                f"{seen.path}: no column holds texts; its columns: {names}. Write a config by hand: bertcli "
+                "config finetune > mine.yaml"
+            )
+        raise UserError(
+            f"{seen.path}: no column holds labels (few different values, or numbers) beside the text in "
+            f"{text.name!r}; its columns: {names}. {_NO_LABELS}"
+        )
     summary = "; ".join(filter(None, [sample.how, found.summary]))
     return Recognized(found.keys | sample.keys, sample.comments | found.comments, summary)
 
@@ -138,28 +147,13 @@ def _tasks() -> list[type[LabeledTask]]:
     return [task_class(type) for type in reversed(TASKS)]
 
 
-def _no_task(sample: Sample) -> UserError:
-    names, text = ", ".join(column.name for column in sample.columns), text_column(sample.columns)
-    if text is None:
-        return UserError(
-            f"{sample.path}: no column holds texts; its columns: {names}. Write a "
-            "config by hand: bertcli config finetune > mine.yaml"
-        )
-    return UserError(
-        f"{sample.path}: no column holds labels (few different values, or numbers) beside the text in "
-        f"{text.name!r}; its columns: {names}. {_NO_LABELS}"
-    )
-
-
 def doubtful_columns(seen: Seen) -> list[str]:
     """The columns of JSON lines or Parquet, taken as a corpus, that may be labels by name or form."""
-    columns = read_table(seen, SOME_ROWS).columns
+    others = [each for each in read_table(seen, SOME_ROWS).columns if not each.is_other and not each.is_text]
     return [
         column.name
-        for column in columns
-        if not column.is_other
-        and not column.is_text
-        and (column.is_named_label or any(isinstance(value, list | dict) for value in column.values))
+        for column in others
+        if column.is_named_label or any(isinstance(value, list | dict) for value in column.values)
     ]
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertcli.config.load import parse_yaml
+from bertcli.config.run import DecidedLoop
 from bertcli.config.yaml_text import Block, Line, commented_yaml
 
 
@@ -13,24 +13,22 @@ class Written:
     """A config to write.
 
     Attributes:
+        predicted: a line on the time of the run.
         command: the command that reads it: pretrain or finetune.
         summary: lines on what was chosen.
     """
 
     lines: Sequence[Line | Block]
-    head: str
+    predicted: str
     command: str
     summary: Sequence[str]
 
     @property
     def text(self) -> str:
         """The text of the YAML file."""
-        return commented_yaml(self.lines, self.head)
-
-    @property
-    def value(self) -> dict[str, object]:
-        """The values in the YAML file."""
-        return parse_yaml(self.text, "the config")
+        keys = f"All keys: bertcli config {self.command}"
+        head = f"{self.predicted}\nA comment says why; `or` in it names what else it may be. {keys}"
+        return commented_yaml(self.lines, head)
 
 
 def in_words(seconds: float) -> str:
@@ -40,8 +38,9 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.1f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
-def machine(device: str, precision: str) -> str:
-    """The device of the measurements: `cpu with 2 cores in bf16`."""
+def predicted(seconds: float, training: DecidedLoop) -> str:
+    """The line on the time of a run, and on the device where its steps were measured."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = f" with {cores} core{'s' * (cores > 1)}" if device == "cpu" else ""
-    return f"{device}{count} in {precision}"
+    count = f" with {cores} core{'s' * (cores > 1)}" if training.device == "cpu" else ""
+    machine = f"{training.device}{count} in {training.precision}"
+    return f"Predicted: {in_words(seconds)}, as measured on this machine ({machine})."

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -108,17 +110,26 @@ def test_a_probe_takes_whole_steps_or_where_they_are_long_smaller_ones(
     monkeypatch: pytest.MonkeyPatch, row_flops: float, sizes: list[tuple[int, int]]
 ) -> None:
     monkeypatch.setattr("bertcli.advice.bench.probe.matmul_rate", lambda *args, **kwargs: 1e12)
+    monkeypatch.setattr("bertcli.advice.bench.probe.training_flops", lambda *sizes: row_flops / 16)
+    monkeypatch.setattr("bertcli.advice.bench.probe.decide_here", lambda plan: TRAINING)
     asked = []
 
     def make_steps(batch_size: int, rows: int):
         asked.append((batch_size, rows))
         return synthetic_steps(100, batch_size, 16, Share(rows))
 
-    model = PretrainingModel(SMALL)
-    seen = probe(model, MaskedLanguage(NEXT_SENTENCE), make_steps, TRAINING, row_flops, seconds=0.2)
+    plan: Any = SimpleNamespace(
+        architecture=SMALL,
+        length=16,
+        predicted=0.15,
+        task=MaskedLanguage(NEXT_SENTENCE),
+        build=lambda: PretrainingModel(SMALL),
+        make_steps=make_steps,
+    )
+    seen = probe(plan, seconds=0.2)
     assert asked == sizes
     assert seen.tokens == 8 * 16
-    assert seen.step_seconds > 0
+    assert seen.seconds > 0
     assert (seen.peak is not None) == (sizes == [(8, 4)])
 
 

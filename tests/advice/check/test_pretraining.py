@@ -167,7 +167,7 @@ def test_what_would_fail_is_found_and_does_fail(folder: Path, name: str) -> None
     assert stops(config)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     documents=st.lists(st.sampled_from(["One.", "One. Two.", "Three. Four.\nFive.", "\x01"]), max_size=6),
     fraction=st.sampled_from([0.0, 0.2, 0.5]),

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bertcli.advice.bench.probe import Probe
+from bertcli.advice.bench.timing import training_to_time
 from bertcli.advice.init.files import Seen, find_files
-from bertcli.advice.init.fit_pretraining import PretrainingFit, StepSpeed
+from bertcli.advice.init.fit_pretraining import PretrainingFit
+from bertcli.config.run import decided_loop
 
 MESSAGES = [
     "Shall we meet at the station tonight?",
@@ -18,13 +21,23 @@ MESSAGES = [
     "Free entry in our weekly competition.",
 ]
 NAMES = ["ham", "spam", "ham", "spam"]
+DECIDED = decided_loop(
+    training_to_time(batch_size=8, micro_batch_size=8, device="cpu", precision="fp32", compile=False), {}
+)
+
+
+def speed(seconds: float, tokens: float, first_seconds: float = 0.0) -> Probe:
+    """A step of so many seconds, in place of one that is measured."""
+    return Probe(DECIDED, seconds, first_seconds, tokens)
+
+
 FIT = PretrainingFit(
     *("tiny", 64, 20),
     batch_size=8,
     seconds=1.0,
     reads=1.0,
     ends_early=False,
-    speed=StepSpeed(0.1, 0.0, 100, device="cpu", precision="fp32"),
+    speed=speed(0.1, 100),
 )
 """A choice of `init`, in place of one that is measured."""
 
@@ -48,3 +61,8 @@ def messages(number: int) -> list[tuple[str, str]]:
 def seen(path: Path) -> Seen:
     """The beginning of a file, as `bertcli init` reads it."""
     return find_files([str(path)], path.with_name("nowhere.yaml")).seen[0]
+
+
+def comments(path: Path) -> str:
+    """The comments of a config, a line each."""
+    return "\n".join(line.partition("#")[2] for line in path.read_text(encoding="utf-8").splitlines())

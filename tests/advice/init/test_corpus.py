@@ -181,6 +181,7 @@ def test_a_sample_is_even_and_keeps_documents(tmp_path: Path, chapters: list[str
 
 LINES = [f"Man {n} went home.Then  he slept, and so did\u00a0she." for n in range(2100)]
 """A sentence ends without a blank after it; between words are two blanks, and one that never breaks."""
+DOCUMENTS = [f"{line}\n{line}" for line in LINES[:100]]
 
 
 @pytest.mark.parametrize(
@@ -190,10 +191,12 @@ LINES = [f"Man {n} went home.Then  he slept, and so did\u00a0she." for n in rang
         ({"a.txt": "\n".join(LINES[:200])}, 1),
         ({"a.txt": "\n".join(LINES) + "\n\n\n" + LINES[0]}, 2),  # behind what is looked at for the layout
         ({f"{n}.txt": "\n".join(LINES[n : n + 150]) for n in (0, 400, 800)}, 3),
-        ({"a.jsonl": "\n".join(json.dumps({"text": f"{line}\n{line}"}) for line in LINES[:100])}, 100),
+        ({"a.jsonl": "\n".join(json.dumps({"text": text}) for text in DOCUMENTS)}, 100),
+        ({"a.json": json.dumps([{"id": len(text), "body": text} for text in DOCUMENTS])}, 100),
+        ({"a.json": json.dumps(DOCUMENTS, indent=1)}, 100),
         ({"a.txt": "\n".join(LINES[:200]) + "\n\nA caf\udce9 there.\n"}, 2),
     ],
-    ids=["blank-lines", "one", "late-blank-line", "files", "jsonl", "bad-byte"],
+    ids=["blank-lines", "one", "late-blank-line", "files", "jsonl", "objects", "texts", "bad-byte"],
 )
 def test_init_and_check_data_give_the_same_numbers(
     run_bertcli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], documents: int

@@ -8,7 +8,7 @@ import pytest
 
 from bertcli.advice.init import finetuning as fits
 from bertcli.advice.init.finetuning import FinetuningFit, fit_finetuning
-from bertcli.advice.init.fit_pretraining import StepSpeed
+from tests.advice.init.files import speed
 from tests.finetunes import checked, spam_config, spam_files
 
 
@@ -18,9 +18,8 @@ def fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     config = checked(spam_config(tmp_path))  # 96 rows, 6 steps of 16
 
     def fit(step: float, seconds: float) -> FinetuningFit:
-        speed = StepSpeed(step, 0.0, 16 * 20, device="cpu", precision="fp32")
         monkeypatch.setattr(fits, "start_seconds", lambda module: 0.0)
-        monkeypatch.setattr(fits, "step_speed", lambda plan, seconds: speed)
+        monkeypatch.setattr(fits, "probe", lambda plan, seconds: speed(step, 16 * 20))
         return fit_finetuning(config, seconds)
 
     return fit

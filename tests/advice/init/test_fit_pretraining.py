@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from bertcli.advice.bench.plan import Plan
+from bertcli.advice.bench.probe import Probe
 from bertcli.advice.init import fit_pretraining as fits
 from bertcli.advice.init.amount import Prepared, measure_amount, prepared
-from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit, StepSpeed, fit_pretraining
+from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit, fit_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.sources import find_sources
 from bertcli.model.architecture import training_flops
 from bertcli.training.recipe import decide_recipe
+from tests.advice.init.files import speed
 
 PLENTY = 1e12
 """Tokens of a text that is enough for every preset."""
@@ -39,15 +41,15 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[str]]:
     def pretend(rate: float) -> list[str]:
         measured: list[str] = []
 
-        def step_speed(plan: Plan) -> StepSpeed:
+        def measure(plan: Plan, seconds: float) -> Probe:
             rows = plan.training.largest_batch
             flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length * rows
             measured.append(
                 f"{plan.architecture.layers} x {plan.architecture.hidden}, {rows} of {plan.length}"
             )
-            return StepSpeed(flops / rate, 0.0, rows * plan.length, device="cpu", precision="fp32")
+            return speed(flops / rate, rows * plan.length)
 
-        monkeypatch.setattr(fits, "step_speed", step_speed)
+        monkeypatch.setattr(fits, "probe", measure)
         monkeypatch.setattr(fits, "matmul_rate", lambda *given, **named: rate)
         return measured
 
@@ -124,6 +126,6 @@ def test_a_slow_start_still_takes_some_steps(machine, ready: Prepared) -> None:
 def test_a_real_measurement(ready: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.advice.bench.timing.SIZES", {"cpu": (64,)})
     plan = fits._plan(ready, "tiny", 32, batch_size=8)
-    speed = fits.step_speed(plan, 0.2)
-    assert speed.seconds > 0
-    assert 0 < speed.tokens <= 8 * 32
+    measured = fits.probe(plan, 0.2)
+    assert measured.seconds > 0
+    assert 0 < measured.tokens <= 8 * 32

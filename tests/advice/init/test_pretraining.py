@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.advice.init.amount import Amount
+from bertcli.advice.init.amount import Amount, that_fit
 from bertcli.advice.init.corpus import CorpusLook
-from bertcli.advice.init.pretraining import _objective, _that_fit
+from bertcli.advice.init.pretraining import _objective
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.sources import Source
 
@@ -29,19 +29,19 @@ def test_a_share_of_the_files_is_even_and_never_more_than_a_config_names(
     tmp_path: Path, share: float, names
 ) -> None:
     sources = files(tmp_path, [100] * 100)
-    kept = [source.name for source in _that_fit(sources, share)]
+    kept = [source.name for source in that_fit(sources, share)]
     assert kept == (names or [source.name for source in sources])
 
 
 def test_the_share_is_of_the_bytes(tmp_path: Path) -> None:
     sources = files(tmp_path, [10, 10, 10, 10, 10, 1000, 10, 10, 10, 10])
-    kept = [source.name for source in _that_fit(sources, 0.5)]
+    kept = [source.name for source in that_fit(sources, 0.5)]
     assert kept == ["1", "3", "6", "8"]  # five would have the large one among them
 
 
 def test_one_file_is_never_left_out(tmp_path: Path) -> None:
     sources = files(tmp_path, [100])
-    assert _that_fit(sources, 0.1) == sources
+    assert that_fit(sources, 0.1) == sources
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,5 @@ def test_one_file_is_never_left_out(tmp_path: Path) -> None:
 def test_text_without_pairs_predicts_words_alone(documents, one_sentence, known, objective) -> None:
     amount = Amount(1, 1e6, documents, words=1e5, is_exact=True, one_sentence=one_sentence)
     look = CorpusLook(CorpusConfig(files=["x"]), has_documents=known)
-    assert _objective(look, amount)[0] == objective
+    line = _objective(look, amount)
+    assert (line and line.value) == objective

@@ -6,10 +6,11 @@ import pytest
 
 from bertcli.advice.init.amount import Amount, Prepared
 from bertcli.advice.init.corpus import CorpusLook
-from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit, StepSpeed
-from bertcli.advice.init.pretraining_lines import PretrainingPlan, pretraining_written
+from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit
+from bertcli.advice.init.pretraining import PretrainingPlan, pretraining_written
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from tests.advice.init.files import speed
 
 
 def written(
@@ -30,7 +31,6 @@ def written(
         share=1.0,
         longest=longest,
         objective=None,
-        objective_comment="",
         config=config,
         prepared=Prepared(config, 1.0, 1e6, heldout_tokens=1e5, heldout_fraction=0.05, unk_rate=0.0),
         fit=PretrainingFit(
@@ -41,7 +41,7 @@ def written(
             seconds=60.0,
             reads=1.0,
             ends_early=ends_early,
-            speed=StepSpeed(0.1, 0.0, 1000, device="cpu", precision="fp32"),
+            speed=speed(0.1, 1000),
         ),
         started=1.0,
         budget=60.0,
