@@ -4,16 +4,14 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 from torch import nn
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.manifest import Manifest
-from bertcli.folders.mark import is_own_file, read_note, write_own
-from bertcli.folders.run_layout import RunLayout
+from bertcli.folders import mark, run_layout
 from bertcli.inference.outputs import aside, check_output, writing
 from bertcli.reports.chart import MARKERS
 from bertcli.reports.curves import charts, series_of
@@ -38,29 +36,24 @@ OTHER_TOKENS = (
 
 def comparison_note(views: Sequence[RunView]) -> str | None:
     """The reason why the losses cannot be compared, as far as the token stores show it; None: no reason."""
-    manifests = [view.manifest for view in views if view.manifest is not None]
-    if len({_heldout_text(each) for each in manifests}) > 1:
+    known = [view.manifest for view in views if view.manifest is not None]
+    if len({(each.heldout.bytes, each.heldout.words) for each in known}) > 1:
         return OTHER_TEXT
-    return OTHER_TOKENS if len({_tokens(each) for each in manifests}) > 1 else None
+    # Ids and names of special tokens may differ where the text has the same tokens.
+    tokens = {
+        (*astuple(each.train), *astuple(each.heldout), round(each.unigram_entropy, 6)) for each in known
+    }
+    return OTHER_TOKENS if len(tokens) > 1 else None
 
 
-def nats_per_word(view: RunView) -> Score | None:
-    """The loss in nats per word, as in `training.gain.Gain`; None: there is no store, or no evaluation."""
+def nats_per_word(view: RunView) -> list[Score]:
+    """The loss in nats per word, as in `training.gain.Gain`; empty: there is no store, or no evaluation."""
     row = chosen_row(view)
     terms = [each.term for each in references_of(view) if each.predicts_words]
     loss = row.get(term_key(terms[0], "loss")) if row and terms else None
     if loss is None or view.manifest is None:
-        return None
-    return Score("nats_per_word", "nats a word", number(loss * view.manifest.tokens_per_word))
-
-
-def _heldout_text(manifest: Manifest) -> tuple[int, int]:
-    return manifest.heldout.bytes, manifest.heldout.words
-
-
-def _tokens(manifest: Manifest) -> tuple[object, ...]:
-    """A key that is equal if the text has the same tokens; ids and names of special tokens may differ."""
-    return manifest.train, manifest.heldout, round(manifest.unigram_entropy, 6)
+        return []
+    return [Score("nats_per_word", "nats a word", number(loss * view.manifest.tokens_per_word))]
 
 
 MOST_RUNS = 8
@@ -69,22 +62,20 @@ MOST_RUNS = 8
 
 def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     """The page of these runs (`read_runs`); nothing is written. Raises `UserError` for a missing device."""
-    notes, first = Notes(), views[0]
-    parts = _parts(first, options, notes) if len(views) == 1 else None
-    if parts is not None and first.state.word == "finished":
-        views = [replace(first, verdict=parts.verdict)]
-    heads = [head_of(view) for view in views]
+    notes, first, parts = Notes(), views[0], None
+    if len(views) == 1:
+        make = pretraining_parts if isinstance(first.config, PretrainConfig) else finetuning_parts
+        parts = make(first, options, notes)
+        if first.state.word == "finished":
+            views = [replace(first, verdict=parts.verdict)]
+    heads = list(map(head_of, views))
     if (note := comparison_note(views)) is not None:
         notes.lines.append(note)
-        measured = [nats_per_word(view) for view in views]
-        heads = [
-            head if score is None else replace(head, scores=[*head.scores, score])
-            for head, score in zip(heads, measured, strict=True)
-        ]
+        for head, view in zip(heads, views, strict=True):
+            head.scores.extend(nats_per_word(view))
     series, left_out = series_of(views)
     if left_out:
         notes.lines.append(f"{left_out} more runs are not in the charts.")
-    metric = "" if isinstance(first.config, PretrainConfig) else metric_of(first.config)
     title = ", ".join(head.name for head in heads)
     values = {
         "heads": heads,
@@ -94,9 +85,9 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
         "baselines": _shared_baselines([score for head in heads for score in head.scores]),
         "markers": MARKERS,
         "series": [each for each in series if each.name],
-        "charts": charts(series, levels_of(views), metric),
+        "charts": charts(series, levels_of(views), metric_of(first)),
         "recipe": recipe_of(views),
-        "parameters": [] if parts is None else _num_parameters(parts.model),
+        "parameters": _num_parameters(parts.model if parts else None),
         "notes": notes.lines,
         "pretraining": parts if isinstance(parts, PretrainingParts) else None,
         "finetuning": parts if isinstance(parts, FinetuningParts) else None,
@@ -124,11 +115,6 @@ def read_runs(roots: Sequence[Path]) -> list[RunView]:
         )
     names = [view.name for view in views]
     return [replace(view, name=str(view.root)) if names.count(view.name) > 1 else view for view in views]
-
-
-def _parts(view: RunView, options: ReportOptions, notes: Notes) -> PretrainingParts | FinetuningParts:
-    make = pretraining_parts if isinstance(view.config, PretrainConfig) else finetuning_parts
-    return make(view, options, notes)
 
 
 def _shared_baselines(scores: Sequence[Score]) -> Mapping[str, str]:
@@ -161,7 +147,7 @@ def write_report(roots: Sequence[Path], options: ReportOptions, output: Path | N
     views = read_runs(roots)
     if options.attributions and (len(views) > 1 or views[0].kind == "pretraining"):
         raise UserError("--attributions: explains the mistakes of one fine-tuning run; leave it out")
-    path = output or RunLayout(roots[0]).report
+    path = output or run_layout.RunLayout(roots[0]).report
     if output is None:
         _check_own(path)
     else:
@@ -169,7 +155,7 @@ def write_report(roots: Sequence[Path], options: ReportOptions, output: Path | N
     document = build_report(views, options)
     if output is None:
         with disk_errors(f"{path}: could not be written", ELSEWHERE, ELSEWHERE):
-            write_own(path, document)
+            mark.write_own(path, document)
     else:
         with writing(path), aside(path) as partial:
             partial.write_text(document, encoding="utf-8")
@@ -189,10 +175,10 @@ def write_report_if_asked(config: PretrainConfig | FinetuneConfig) -> None:
 
 
 def _check_own(path: Path) -> None:
-    if read_note(path.parent, "run") is None:
+    if mark.read_note(path.parent, "run") is None:
         raise UserError(
             f"{path.parent}: has no .bertcli.json, so bertcli did not make this folder, or it was copied "
             f"without it; {ELSEWHERE}"
         )
-    if os.path.lexists(path) and not is_own_file(path):
+    if os.path.lexists(path) and not mark.is_own_file(path):
         raise UserError(f"{path}: is not what bertcli wrote there, so it is left as it is; {ELSEWHERE}")

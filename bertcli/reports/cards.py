@@ -11,6 +11,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import shown
 from bertcli.config.yaml_text import yaml_text
 from bertcli.corpus.token_store import OpenStore
+from bertcli.families.family import Family
 from bertcli.families.registry import FAMILIES
 from bertcli.folders.locate import GENERATOR
 from bertcli.model.architecture import Architecture
@@ -30,6 +31,12 @@ _HUB_CACHE = "models--"
 def front_matter(values: Mapping[str, Any]) -> str:
     """The YAML block of `values` between `---` lines, which model hubs read."""
     return f"---\n{yaml_text(dict(values), flow=None)}---"
+
+
+def _on_hubs(family: Family, pipeline: str | None) -> dict[str, Any]:
+    """The keys by which model hubs find and load the model."""
+    tags = [family.model_type, "bertcli"]
+    return {"library_name": "transformers", "pipeline_tag": pipeline, "tags": tags}
 
 
 def plain(text: str) -> str:
@@ -71,15 +78,10 @@ def model_card(
     usage = family.classes[objective.kind]
     kind = store.tokenizer.kind
     pieces = "WordPieces" if kind == "WordPiece" else f"{kind} pieces"
-    head = front_matter(
-        {
-            "language": config.corpus.language,
-            "library_name": "transformers",
-            "pipeline_tag": objective.pipeline,
-            "tags": [family.model_type, "bertcli"],
-        }
-    )
-    return f"""{head}
+    # A text to fill in: a sentence of the corpus may be private.
+    text = "The {} was dark." if config.corpus.language == "en" else "... {} ..."
+    head = {"language": config.corpus.language, **_on_hubs(family, objective.pipeline)}
+    return f"""{front_matter(head)}
 
 # {family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}
 
@@ -101,7 +103,7 @@ The complete config is in the run folder's `config.yaml`.
 ## Use
 
 ```sh
-bertcli predict-mask {GENERATOR if objective.generates else "."} {_to_fill(config, store)}
+bertcli predict-mask {GENERATOR if objective.generates else "."} "{text.format(store.tokenizer.mask_token)}"
 ```
 
 ```python
@@ -112,12 +114,6 @@ tokenizer, model = AutoTokenizer.from_pretrained("."), {usage}.from_pretrained("
 
 The model was trained on this corpus alone, and reproduces its content and its prejudices.
 """
-
-
-def _to_fill(config: PretrainConfig, store: OpenStore) -> str:
-    """A text with a mask, only for English a real sentence: a sentence of the corpus may be private."""
-    mask = store.tokenizer.mask_token
-    return f'"The {mask} was dark."' if config.corpus.language == "en" else f'"... {mask} ..."'
 
 
 def _corpus(config: PretrainConfig, store: OpenStore) -> str:
@@ -135,14 +131,12 @@ def _corpus(config: PretrainConfig, store: OpenStore) -> str:
 
 def _recipe(config: PretrainRecipe, store: OpenStore, model: LanguageModel) -> str:
     data, training, source = config.data, config.training, config.model.init_from
-    teacher = config.distillation and config.distillation.teacher
-    begun = (
-        f"layers of its teacher {plain(public_name(teacher))}, where sizes agree"
-        if teacher
-        else "random weights"
-    )
+    begun = plain(public_name(source)) if source else "random weights"
+    if config.distillation is not None and not source:
+        begun = f"layers of its teacher {plain(public_name(config.distillation.teacher))}, where sizes agree"
+    split = zip(data.mask_split, (store.tokenizer.mask_token, "a random token", "unchanged"), strict=True)
     masks = f"{shown(data.mask_rate, '.0%')} of the tokens{_MASKED[data.masking]}, "
-    masks += _split(data.mask_split, store.tokenizer.mask_token)
+    masks += ", ".join(f"{share:.0%} {what}" for share, what in split)
     rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"
     rows += f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
     schedule = f"{training.schedule}, {training.warmup_steps} steps of warm-up"
@@ -151,7 +145,7 @@ def _recipe(config: PretrainRecipe, store: OpenStore, model: LanguageModel) -> s
 
 | | |
 |---|---|
-| started from | {plain(public_name(source)) if source else begun} |
+| started from | {begun} |
 | steps | {training.steps or 0:,} of {rows} |
 | learning rate | {training.learning_rate:g}, {schedule} |
 | AdamW | betas {training.betas[0]:g} and {training.betas[1]:g}, weight decay {training.weight_decay:g} |
@@ -170,10 +164,6 @@ def _of_objective(config: PretrainConfig, model: LanguageModel) -> str:
         rows += f"| temperature of the teacher | {config.distillation.temperature:g} |\n"
         rows += f"| weights | its words {words:g}, true words {true_words:g}, hidden states {hidden:g} |\n"
     return rows
-
-
-def _split(split: tuple[float, float, float], mask: str) -> str:
-    return "{:.0%} {}, {:.0%} a random token, {:.0%} unchanged".format(split[0], mask, *split[1:])
 
 
 def _scores(scores: Scores | None, references: Sequence[Reference]) -> str:
@@ -210,12 +200,7 @@ def task_card(
     more = [f"and {len(data.task.labels) - _LISTED:,} more"] if len(data.task.labels) > _LISTED else []
     names = ", ".join([*map(plain, data.task.labels[:_LISTED]), *more])
     labels = f"| labels | {names} |\n" if names else ""
-    head = {
-        "library_name": "transformers",
-        "pipeline_tag": data.task.pipeline_tag,
-        "tags": [family.model_type, "bertcli"],
-    }
-    return f"""{front_matter(head)}
+    return f"""{front_matter(_on_hubs(family, data.task.pipeline_tag))}
 
 # {task.type.capitalize()} by {family.a_name} of {architecture.layers} layers x {architecture.hidden}
 
@@ -257,14 +242,11 @@ def _student(config: FinetuneConfig) -> str:
     """The rows of the table about kept layers and a teacher, one line each."""
     kept, taught = config.training.keep_layers, config.distillation
     rows = f"| layers | {kept} of the model's |\n" if kept else ""
-    if taught is None:
-        return rows
-    answers, labels = taught.weights
-    teacher = plain(public_name(taught.teacher))
-    return rows + (
-        f"| teacher | {teacher}, temperature {taught.temperature:g}; weights: its answers {answers:g}, "
-        f"labels {labels:g} |\n"
-    )
+    if taught is not None:
+        answers, labels = taught.weights
+        rows += f"| teacher | {plain(public_name(taught.teacher))}, temperature {taught.temperature:g}; "
+        rows += f"weights: its answers {answers:g}, labels {labels:g} |\n"
+    return rows
 
 
 def _task_scores(scores: Scores | None, verdict: Verdict | None) -> str:

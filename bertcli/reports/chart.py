@@ -1,7 +1,7 @@
 """Charts as numbers for an SVG: thinned curves, ranges, ticks, reference lines and markers."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -41,17 +41,17 @@ _NEAR_ZERO = 0.05
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def range_across(values: Iterable[float]) -> Range:
+def range_across(values: Sequence[float]) -> Range:
     """The horizontal range: of steps, tokens or seconds."""
-    low, high = _ends(values)
+    low, high = min(values), max(values)
     if 0 < low < _NEAR_ZERO * high:
         low = 0.0
     return (low - 0.5, high + 0.5) if high == low else (low, high)
 
 
-def range_up(values: Iterable[float], references: Iterable[float]) -> Range:
+def range_up(values: Sequence[float], references: Sequence[float]) -> Range:
     """The vertical range of the measured values, with a margin, and of references that do not flatten it."""
-    low, high = _ends(values)
+    low, high = min(values), max(values)
     extent = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-12)
     for reference in references:
         new_low, new_high = min(low, reference), max(high, reference)
@@ -90,11 +90,6 @@ def tick_labels(values: list[float]) -> list[str]:
 
 def _decimals(step: float) -> int:
     return max(0, -math.floor(math.log10(step) + 1e-9))
-
-
-def _ends(values: Iterable[float]) -> Range:
-    found = list(values)
-    return min(found), max(found)
 
 
 Point = tuple[float, float]
@@ -157,7 +152,6 @@ class Drawn:
     points: Sequence[Point]
     path: str
     markers: Sequence[Point]
-    marker: str
 
 
 @dataclass(frozen=True)
@@ -181,12 +175,10 @@ class Plot:
 def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: Size = WIDE) -> Plot:
     """Lay out a chart; at least one curve must have a point."""
     points = [point for curve in curves for point in curve.points]
-    x_low, x_high = range_across(x for x, _ in points)
-    y_low, y_high = range_up((y for _, y in points), [level.value for level in levels])
-    x_values, y_values = (
-        ticks(x_low, x_high, 5 if size is WIDE else 4),
-        ticks(y_low, y_high, 4 if size is SMALL else 6),
-    )
+    x_low, x_high = range_across([x for x, _ in points])
+    y_low, y_high = range_up([y for _, y in points], [level.value for level in levels])
+    x_values = ticks(x_low, x_high, 5 if size is WIDE else 4)
+    y_values = ticks(y_low, y_high, 4 if size is SMALL else 6)
     y_labels = tick_labels(y_values)
     left = 10 + _CHARACTER * max(map(len, y_labels), default=1)
     right, top, bottom = size.width - 12, 10.0, size.height - 38
@@ -197,7 +189,11 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
 
     strong = sum(curve.weight == "strong" for curve in curves)
     marked = max(_FEWEST, min(_MOST, _MARKED // max(1, strong)))
-    inside = [level for level in levels if y_low <= level.value <= y_high]
+    inside = [
+        (place(x_low, level.value)[1], f"{level.label} {number(level.value)}")
+        for level in levels
+        if y_low <= level.value <= y_high
+    ]
     return Plot(
         size=size,
         left=left,
@@ -215,9 +211,7 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
             for curve in curves
             if curve.points
         ],
-        levels=_placed(
-            [(place(x_low, each.value)[1], f"{each.label} {number(each.value)}") for each in inside], top
-        ),
+        levels=_placed(inside, top),
         description=_description(curves, levels, x_title),
     )
 
@@ -232,7 +226,6 @@ def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
         points=points,
         path="M" + "L".join(f"{x} {y}" for x, y in points),
         markers=[points[i] for i in spread(len(points), most)] if with_markers else [],
-        marker=MARKERS[curve.series % len(MARKERS)],
     )
 
 
@@ -248,9 +241,7 @@ def _placed(levels: Sequence[tuple[float, str]], top: float) -> list[tuple[float
 
 def _description(curves: Sequence[Curve], levels: Sequence[Level], x_title: str) -> str:
     parts = []
-    for curve in curves[:6]:
-        if not curve.points:
-            continue
+    for curve in (each for each in curves[:6] if each.points):
         (x_first, first), (x_last, last) = curve.points[0], curve.points[-1]
         low, high = min(y for _, y in curve.points), max(y for _, y in curve.points)
         parts.append(

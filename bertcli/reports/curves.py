@@ -111,19 +111,13 @@ def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: b
     most = max(_FEWEST, min(_MOST, _POINTS // max(1, len(found))))
     thinned = [(each, [each.rows[i] for i in thin([row[key] for row in each.rows], most)]) for each in found]
     last = max(row.get("seconds") or 0 for _, rows in thinned for row in rows)
-    unit, title = _unit(last)
-    scales = {"step": (1.0, "steps"), "tokens": (1.0, "tokens"), "seconds": (unit, title)}
+    scales = {"step": (1.0, "steps"), "tokens": (1.0, "tokens"), "seconds": _unit(last)}
     plots = {}
     for axis, (scale, x_title) in scales.items():
-        drawn = [
-            Curve(
-                each.name,
-                each.series,
-                each.weight,
-                points=[(row[axis] / scale, row[key]) for row in rows if axis in row],
-            )
-            for each, rows in thinned
-        ]
+        drawn = []
+        for each, rows in thinned:
+            points = [(row[axis] / scale, row[key]) for row in rows if axis in row]
+            drawn.append(Curve(each.name, each.series, each.weight, points=points))
         if any(curve.points for curve in drawn):
             plots[axis] = plot(drawn, levels, x_title, size=SMALL if small else WIDE)
     drawn_levels = {label for one in plots.values() for *_, label in one.levels}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,9 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.run_layout import KeptVerdict, RunLayout
 from bertcli.model.task_models import TaskModel
-from bertcli.reports.chart import Curve, Plot, Size, plot
-from bertcli.reports.labeled_data import (
-    DevAnswers,
-    LabeledFigures,
-    WrongRow,
-    answer_dev,
-    labeled_figures,
-    wrong_rows,
-)
+from bertcli.reports import chart, labeled_data, scores
 from bertcli.reports.page import Notes, ReportOptions
 from bertcli.reports.run_view import RunView
-from bertcli.reports.scores import SeedTable, seed_table
 from bertcli.system.files import file_hash
 from bertcli.system.hardware import resolve_device
 from bertcli.system.terminal import short
@@ -74,38 +65,22 @@ def confusion(right: Sequence[str], given: Sequence[str], labels: Sequence[str])
     worst = [
         (short(a, LONGEST), short(b, LONGEST), count) for (a, b), count in wrong.most_common(MOST_CONFUSIONS)
     ]
-    shown, rest = list(labels), False
+    shown: list[str | None] = [*labels]
     if len(labels) > MOST_LABELS:
-        mistakes = Counter[str]()
-        for (a, b), count in wrong.items():
-            mistakes[a] += count
-            mistakes[b] += count
-        shown = sorted(labels, key=lambda label: -mistakes[label])[: MOST_LABELS - 1]
-        rest = True
-    numbers = {label: number for number, label in enumerate(shown)}
-    size = len(shown) + rest
-    counts = [[0] * size for _ in range(size)]
-    for a, b in zip(right, given, strict=True):
-        counts[numbers.get(a, size - 1)][numbers.get(b, size - 1)] += 1
-    names = [*(short(label, LONGEST) for label in shown), *([OTHERS] if rest else [])]
+        mistakes = Counter(label for pair in wrong.elements() for label in pair)
+        shown = [*sorted(labels, key=lambda label: -mistakes[label])[: MOST_LABELS - 1], None]
+    own = {label: label for label in shown}
+    counts = Counter((own.get(a), own.get(b)) for a, b in zip(right, given, strict=True))
     rows = []
-    for i, name in enumerate(names):
-        total = sum(counts[i])
-        cells = [Cell(count, count / max(1, total), i == j) for j, count in enumerate(counts[i])]
-        rows.append((name, total, cells))
-    return Confusion(names, rows, worst, num_labels=len(labels))
+    for a in shown:
+        total = sum(counts[a, b] for b in shown)
+        cells = [Cell(counts[a, b], counts[a, b] / max(1, total), a == b) for b in shown]
+        rows.append((OTHERS if a is None else short(a, LONGEST), total, cells))
+    return Confusion([name for name, _, _ in rows], rows, worst, num_labels=len(labels))
 
 
 MOST_CLASSES = 40
 MOST_POINTS = 400
-
-
-@dataclass(frozen=True)
-class ClassTable:
-    """Precision, recall, F1 and count of each label or type; if there are many, only the worst ones."""
-
-    rows: Sequence[tuple[str, Mapping[str, float]]]
-    num_classes: int
 
 
 @dataclass(frozen=True)
@@ -116,20 +91,21 @@ class FinetuningParts:
         verdict: the verdict of the run at its end, or the one it would have.
         label_name: what a label is called.
         answers: the answers of the run's model on the dev data.
-        num_wrong: the number of wrong answers; `mistakes` has the first few.
+        classes: precision, recall, F1 and count of each label or type; the worst ones of `num_classes`.
+        mistakes: the wrong answers, or the first few of them.
         scatter: a plot of right and given values.
     """
 
     verdict: KeptVerdict | None
-    data: LabeledFigures | None
-    seeds: SeedTable | None
+    data: labeled_data.LabeledFigures | None
+    seeds: scores.SeedTable | None
     label_name: str
-    answers: DevAnswers | None = None
-    num_wrong: int = 0
+    answers: labeled_data.DevAnswers | None = None
     confusion: Confusion | None = None
-    classes: ClassTable | None = None
-    scatter: Plot | None = None
-    mistakes: Sequence[WrongRow] = ()
+    classes: Sequence[tuple[str, Mapping[str, float]]] = ()
+    num_classes: int = 0
+    scatter: chart.Plot | None = None
+    mistakes: Sequence[labeled_data.WrongRow] = ()
 
     @property
     def model(self) -> TaskModel | None:
@@ -146,28 +122,29 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
     data = answers = None
     changed = []
     if folder is not None:
-        changed = notes.unless_missing("a look at what has changed", lambda: _changed(view)) or []
-        notes.lines += changed
-        answers = notes.unless_missing(what, lambda: answer_dev(config, folder, device))
-        data = notes.unless_missing("the data", lambda: labeled_figures(config, folder, options.check_data))
-    seeds = seed_table(view) if view.seeds else None
-    label_name = task_class(config.task.type).label_name
+        data_file = RunLayout(view.parts[0].root).data
+        found = notes.unless_missing("a look at what has changed", lambda: _changed(config, data_file))
+        notes.lines += (changed := found or [])
+        answers = notes.unless_missing(what, lambda: labeled_data.answer_dev(config, folder, device))
+        data = notes.unless_missing(
+            "the data", lambda: labeled_data.labeled_figures(config, folder, options.check_data)
+        )
+    seeds = scores.seed_table(view) if view.seeds else None
+    parts = FinetuningParts(view.verdict, data, seeds, label_name=task_class(config.task.type).label_name)
     if answers is None:
-        return FinetuningParts(view.verdict, data, seeds, label_name=label_name)
-    explain = (
-        options.attributions and answers.task.head is not None
-    )  # vectors have no single output to explain
-    return FinetuningParts(
-        view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
-        data,
-        seeds,
-        label_name=label_name,
+        return parts
+    table = answers.metrics.get("per_class") or answers.metrics.get("per_type") or {}
+    # Vectors have no single output to explain.
+    explain = options.attributions and answers.task.head is not None
+    return replace(
+        parts,
+        verdict=view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
         answers=answers,
-        num_wrong=len(answers.wrong),
         confusion=_confusion(answers),
-        classes=_classes(answers.metrics),
+        classes=_classes(table),
+        num_classes=len(table),
         scatter=_scatter(answers),
-        mistakes=wrong_rows(answers, explain),
+        mistakes=labeled_data.wrong_rows(answers, explain),
     )
 
 
@@ -179,17 +156,16 @@ def _model_folder(view: RunView) -> Path:
     return resolve_model(view.root)
 
 
-def _changed(view: RunView) -> list[str]:
-    """A line for each labeled file that has changed since the start of the run."""
-    task = view.config.task if isinstance(view.config, FinetuneConfig) else None
-    assert task is not None
-    found = read_run_data(RunLayout(view.parts[0].root).data, {"files": dict}) or {"files": {}}
-    names = [name for name in (task.train, task.dev) if name is not None and Path(name).is_file()]
-    changed = [name for name in names if found["files"].get(name, "") not in ("", file_hash(Path(name)))]
+def _changed(config: FinetuneConfig, data: Path) -> list[str]:
+    """A line for each labeled file that has changed since the run, whose start wrote the file `data`."""
+    found = read_run_data(data, {"files": dict}) or {"files": {}}
+    names = [name for name in (config.task.train, config.task.dev) if name is not None]
+    present = [name for name in names if Path(name).is_file()]
+    changed = [name for name in present if found["files"].get(name, "") not in ("", file_hash(Path(name)))]
     return [f"{name} has changed since the run: what follows is of the new file" for name in changed]
 
 
-def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
+def _verdict(answers: labeled_data.DevAnswers, step: int) -> KeptVerdict | None:
     """The verdict by the answers on the dev data; None: not all rows were answered."""
     if len(answers.examples) < answers.rows:
         return None
@@ -197,13 +173,13 @@ def _verdict(answers: DevAnswers, step: int) -> KeptVerdict | None:
     return KeptVerdict(step, [found.line], found.baseline)
 
 
-def _compared(answers: DevAnswers, kind: type) -> list[tuple[Any, Any]]:
+def _compared(answers: labeled_data.DevAnswers, kind: type) -> list[tuple[Any, Any]]:
     """The right and the given answer of each row, if they are single labels or numbers of this type."""
     pairs = map(answers.task.compared, answers.examples, answers.predictions)
     return [pair for pair in pairs if pair is not None and isinstance(pair[0], kind)]
 
 
-def _confusion(answers: DevAnswers) -> Confusion | None:
+def _confusion(answers: labeled_data.DevAnswers) -> Confusion | None:
     """The confusion matrix; None: the task does not give each row a single label."""
     pairs = _compared(answers, str)
     if not pairs:
@@ -212,17 +188,14 @@ def _confusion(answers: DevAnswers) -> Confusion | None:
     return confusion(right, given, answers.task.labels)
 
 
-def _classes(metrics: Mapping[str, Any]) -> ClassTable | None:
-    table = metrics.get("per_class") or metrics.get("per_type")
-    if not table:
-        return None
+def _classes(table: Mapping[str, Mapping[str, float]]) -> list[tuple[str, Mapping[str, float]]]:
     rows = [(short(name, LONGEST), values) for name, values in table.items()]
     if len(rows) > MOST_CLASSES:
         rows = sorted((row for row in rows if row[1]["count"]), key=lambda row: row[1]["f1"])[:MOST_CLASSES]
-    return ClassTable(rows, len(table))
+    return rows
 
 
-def _scatter(answers: DevAnswers) -> Plot | None:
+def _scatter(answers: labeled_data.DevAnswers) -> chart.Plot | None:
     """A point for each row, and the line of equal values; of many rows, always the same ones are shown.
 
     The plot is None if answers are no numbers.
@@ -232,5 +205,7 @@ def _scatter(answers: DevAnswers) -> Plot | None:
         return None
     points = [pairs[i] for i in np.random.default_rng(0).permutation(len(pairs))[:MOST_POINTS].tolist()]
     low, high = min(map(min, points)), max(map(max, points))
-    equal = Curve("equal", 0, "plain", points=[(low, low), (high, high)])
-    return plot([equal, Curve("rows", 1, "plain", points=points)], [], "right value", size=Size(440, 360))
+    equal = chart.Curve("equal", 0, "plain", points=[(low, low), (high, high)])
+    return chart.plot(
+        [equal, chart.Curve("rows", 1, "plain", points=points)], [], "right value", size=chart.Size(440, 360)
+    )

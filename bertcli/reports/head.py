@@ -27,7 +27,6 @@ def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
     names = [Path(source.name).name for source in manifest.sources[:_FILES]]
     more = len(manifest.sources) - len(names)
     files = ", ".join(names) + (f" and {number(more)} more" if more > 0 else "")
-    dropped = manifest.dropped_documents + manifest.dropped_sentences
     facts = [
         ("files", short(files, _LONGEST_PATH)),
         ("language", config.corpus.language),
@@ -40,7 +39,7 @@ def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
         ("unknown", f"{percent(manifest.unk_rate)} of the tokens"),
         ("unigram entropy", f"{manifest.unigram_entropy:.3f} nats a token: a loss that needs no context"),
     ]
-    if dropped:
+    if dropped := manifest.dropped_documents + manifest.dropped_sentences:
         facts.append(("documents and sentences left out", f"{number(dropped)} without a token"))
     return facts
 
@@ -60,8 +59,6 @@ def _vocabulary(manifest: Manifest, config: PretrainConfig) -> str:
 
 _LONGEST_VALUE = 120
 """Largest number of characters of a value."""
-_MOST = 200
-"""Largest number of keys; a weight for each of many labels makes many keys."""
 _OF_THE_RUN = ("output_dir", "corpus.store", "seeds")
 """Keys whose differences say nothing about what was learned."""
 
@@ -75,16 +72,7 @@ class Setting:
     differs: bool
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """The settings: all of them, those in which the runs differ, and the number of keys left out."""
-
-    settings: Sequence[Setting]
-    different: Sequence[Setting]
-    left_out: int
-
-
-def recipe_of(views: Sequence[RunView]) -> Recipe:
+def recipe_of(views: Sequence[RunView]) -> list[Setting]:
     """The settings of the effective configs, as the runs wrote them."""
     flat = [flatten(view.config.model_dump(mode="json")) for view in views]
     settings = []
@@ -92,8 +80,7 @@ def recipe_of(views: Sequence[RunView]) -> Recipe:
         values = [each.get(key) for each in flat]
         differs = any(value != values[0] for value in values) and key not in _OF_THE_RUN
         settings.append(Setting(key, [_shown(value) for value in values], differs))
-    different = [setting for setting in settings if setting.differs]
-    return Recipe(settings[:_MOST], different[:_MOST], max(0, len(settings) - _MOST))
+    return settings
 
 
 def _shown(value: Any) -> str:
@@ -134,7 +121,7 @@ class Head:
     state: State
     verdict: Sequence[Said]
     facts: Facts
-    scores: Sequence[Score]
+    scores: list[Score]
 
     @property
     def score_values(self) -> Mapping[str, str]:
@@ -186,18 +173,17 @@ def _verdict(view: RunView) -> Iterator[Said]:
 
 
 def _facts(view: RunView) -> Facts:
-    parts = view.parts
-    training = parts[0].config.training
-    last = [part.rows[-1] for part in parts if part.rows]
-    speeds = [row.get("tokens_per_second") for part in parts for row in part.split("train")]
-    known = [speed for speed in speeds if speed]
-    skipped = sum(part.split("train")[-1].get("skipped_steps", 0) for part in parts if part.split("train"))
+    training = view.parts[0].config.training
+    last = [part.rows[-1] for part in view.parts if part.rows]
+    trained = [rows for part in view.parts if (rows := part.split("train"))]
+    speeds = [speed for rows in trained for row in rows if (speed := row.get("tokens_per_second"))]
+    skipped = sum(rows[-1].get("skipped_steps", 0) for rows in trained)
     facts = [("device", f"{training.device}, {training.precision}")]
     if last:
         facts.append(("time in training", duration(sum(row.get("seconds") or 0 for row in last))))
         facts.append(("tokens read", number(sum(row.get("tokens") or 0 for row in last))))
-    if known:  # the median of the logged steps
-        facts.append(("speed", f"{median(known):,.0f} tokens/s"))
+    if speeds:  # the median of the logged steps
+        facts.append(("speed", f"{median(speeds):,.0f} tokens/s"))
     if skipped:
         facts.append(("skipped steps", f"{number(skipped)}, whose loss or gradient was not finite"))
     return facts

@@ -42,7 +42,6 @@ class LabeledFigures:
     """
 
     figures: Mapping[str, Any]
-    splits: Sequence[str]
     labels: Sequence[tuple[str, Sequence[tuple[int, float]]]]
     left_out: int
     findings: Sequence[Finding]
@@ -65,19 +64,19 @@ def labeled_figures(config: FinetuneConfig, folder: Path, asked: bool) -> Labele
     check = LabeledCheck(with_values(config, {"model": str(folder)}))
     if not check.figures:
         raise UserError(worst_first(check.findings)[0].problem if check.findings else "no rows")
-    splits = list(check.figures["rows"])
-    counts = [check.figures["counts"][split] for split in splits] if "counts" in check.figures else []
-    names_of_labels = list(dict.fromkeys(label for each in counts for label in each))
-    totals = [max(1, sum(each.values())) for each in counts]
-    labels = []
-    for label in names_of_labels[:MOST_LABELS]:
-        numbers = [each.get(label, 0) for each in counts]
-        shares = [number / total for number, total in zip(numbers, totals, strict=True)]
-        labels.append((short(label, _LONGEST), list(zip(numbers, shares, strict=True))))
+    counts = list(check.figures.get("counts", {}).values())
+    all_labels = list(dict.fromkeys(label for each in counts for label in each))
+    labels = [
+        (
+            short(label, _LONGEST),
+            [(each.get(label, 0), each.get(label, 0) / max(1, sum(each.values()))) for each in counts],
+        )
+        for label in all_labels[:MOST_LABELS]
+    ]
     folders = {f"{find_labeled_file(name).parent}/" for name in names}
     findings = [_without(folders, each) for each in worst_first(check.findings)]
-    left_out = len(names_of_labels) - len(labels)
-    return LabeledFigures(check.figures, splits, labels, left_out=left_out, findings=findings)
+    left_out = len(all_labels) - len(labels)
+    return LabeledFigures(check.figures, labels, left_out, findings=findings)
 
 
 def _without(folders: set[str], finding: Finding) -> Finding:
@@ -124,7 +123,7 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     Raises:
         UserError: the model or the data is missing or cannot be read.
     """
-    examples = dev_examples(config)
+    examples = _dev_examples(config)
     if not examples:
         return None
     loaded = load_task_folder(folder)
@@ -146,20 +145,18 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     return DevAnswers(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
 
 
-def dev_examples(config: FinetuneConfig) -> Sequence[Example]:
+def _dev_examples(config: FinetuneConfig) -> Sequence[Example]:
     """The rows that the run was evaluated on. Raises `UserError` if they cannot be read."""
     task = config.task
-    name = task.dev if task.dev is not None else task.train
     if task.dev is None and task.dev_fraction is None:
         return []
+    name = task.dev or task.train
     try:
-        read = read_examples(find_labeled_file(name), task.settings, True, skip_bad=task.skip_bad)
-        examples = list(read)
+        examples = list(read_examples(find_labeled_file(name), task.settings, True, skip_bad=task.skip_bad))
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from None
-    if task.dev is not None:
+    if task.dev is not None or task.dev_fraction is None:
         return examples
-    assert task.dev_fraction is not None
     return split_dev(examples, task.dev_fraction, config.seed)[1]
 
 

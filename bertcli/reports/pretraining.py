@@ -12,7 +12,6 @@ from bertcli.advice.check.pretraining import check_pretraining
 from bertcli.batches.batch import batch_of
 from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.manifest import Manifest
 from bertcli.corpus.matching import store_folder
 from bertcli.corpus.token_store import OpenStore, open_store
 from bertcli.folders.locate import resolve_model
@@ -70,38 +69,37 @@ class MaskedExample:
 def masked_examples(model: PretrainingModel, store: OpenStore, device: torch.device) -> list[MaskedExample]:
     """Up to `SENTENCES`, the same at every call."""
     tokenizer, generator = store.tokenizer, np.random.default_rng(0)
-    longest = model.architecture.usable_positions - tokenizer.frame.cost(pair=False)
-    chosen = []
-    for ids in some_sentences(store, longest):
-        places = _whole_words(ids, tokenizer)
-        if places:
-            chosen.append((ids, int(generator.choice(places))))
+    chosen = [
+        (ids, int(generator.choice(places)))
+        for ids in some_sentences(store, model.architecture)
+        if (places := _whole_words(ids, tokenizer))
+    ]
     if not chosen:
         return []
     chosen = [chosen[i] for i in spread(len(chosen), SENTENCES)]
-    frame = tokenizer.frame
-    rows = [frame.row([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]]) for ids, at in chosen]
-    batch = batch_of(rows, tokenizer.pad_id, device)
+    masked = [[*ids[:at], tokenizer.mask_id, *ids[at + 1 :]] for ids, at in chosen]
+    batch = batch_of(list(map(tokenizer.frame.row, masked)), tokenizer.pad_id, device)
     masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
     model = model.to(device).eval()
     logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV.float().cpu()
     probabilities_MV = logits_MV.softmax(-1)[:, : tokenizer.vocab_size]
     probabilities_MV[:, list(tokenizer.special_ids)] = 0  # special tokens are never in the text
     return [
-        _example(ids, at, probabilities_V.numpy(), tokenizer=tokenizer)
-        for (ids, at), probabilities_V in zip(chosen, probabilities_MV, strict=True)
+        _example(tokenizer.decode(shown), ids[at], probabilities_V.numpy(), tokenizer=tokenizer)
+        for (ids, at), shown, probabilities_V in zip(chosen, masked, probabilities_MV, strict=True)
     ]
 
 
-def some_sentences(store: OpenStore, longest: int) -> Iterator[list[int]]:
+def some_sentences(store: OpenStore, sizes: Architecture) -> Iterator[list[int]]:
     """The ids of sentences from all parts of the held-out text, or of the training text if none is held out.
 
-    `longest`: the largest number of tokens in a row.
+    A model of these sizes can read each of them.
     """
+    longest = min(_LONGEST, sizes.usable_positions - store.tokenizer.frame.cost(pair=False))
     side = store.heldout if store.heldout.num_documents else store.train
     for place in spread(side.num_sentences, _LOOKED_AT):
         start, end = int(side.sentences[place]), int(side.sentences[place + 1])
-        if _SHORTEST <= end - start <= min(_LONGEST, longest):
+        if _SHORTEST <= end - start <= longest:
             yield np.asarray(side.ids[start:end]).astype(int).tolist()
 
 
@@ -110,10 +108,8 @@ def readable_piece(tokenizer: Tokenizer, token: int) -> str:
     return tokenizer.readable(token).removeprefix(BLANK)
 
 
-def _example(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer: Tokenizer) -> MaskedExample:
-    right = ids[at]
-    best = islice(np.argsort(-probabilities_V), WORDS)
-    text = tokenizer.decode([*ids[:at], tokenizer.mask_id, *ids[at + 1 :]])
+def _example(text: str, right: int, probabilities_V: np.ndarray, tokenizer: Tokenizer) -> MaskedExample:
+    """The example of a text with a mask, which stands for the token `right`."""
     before, _, after = text.partition(tokenizer.mask_token)
     return MaskedExample(
         before=before if len(before) <= _SIDE else ELLIPSIS + before[-_SIDE:],
@@ -123,7 +119,7 @@ def _example(ids: Sequence[int], at: int, probabilities_V: np.ndarray, tokenizer
         rank=1 + int((probabilities_V > probabilities_V[right]).sum()),
         guesses=[
             Guess(readable_piece(tokenizer, int(i)), float(probabilities_V[i]), right=int(i) == right)
-            for i in best
+            for i in islice(np.argsort(-probabilities_V), WORDS)
         ],
     )
 
@@ -168,9 +164,8 @@ def replaced_examples(
 ) -> list[Sequence[ShownToken]]:
     """Up to `SENTENCES`, the same at every call; each has at least one masked token."""
     tokenizer, random = store.tokenizer, np.random.default_rng(0)
-    longest = model.architecture.usable_positions - tokenizer.frame.cost(pair=False)
     model, frame, shown = model.to(device).eval(), tokenizer.frame, []
-    for ids in islice(some_sentences(store, longest), SENTENCES):
+    for ids in islice(some_sentences(store, model.architecture), SENTENCES):
         masked = np.sort(random.permutation(len(ids))[: max(1, round(MASK_RATE * len(ids)))])
         places = torch.tensor(masked + frame.a_starts, device=device)
         batch = batch_of([frame.row(ids)], tokenizer.pad_id, device)
@@ -220,30 +215,25 @@ def pretraining_parts(view: RunView, options: ReportOptions, notes: Notes) -> Pr
     store = notes.unless_missing("the corpus and the examples", lambda: open_store(store_folder(config)))
     learner = learner_of(config.data.objective)
     model = notes.unless_missing("the examples", lambda: learner.load(resolve_model(view.root), config.model))
-    findings = None
-    if options.check_data or _is_small(view.manifest):
-        found = notes.unless_missing(
-            "the findings", lambda: check_pretraining(config, False, lambda line: None)
+    findings, manifest = None, view.manifest
+    if options.check_data or (manifest is not None and manifest.text.bytes <= SMALL):
+        findings = notes.unless_missing(
+            "the findings",
+            lambda: worst_first(check_pretraining(config, False, lambda line: None).findings),
         )
-        findings = None if found is None else worst_first(found.findings)
     masked, replaced = [], []
     if model is not None and store is not None:
         masked = masked_examples(model.words, store, device)
         replaced = replaced_examples(model, store, device) if learner.objective.generates else []
     return PretrainingParts(
         verdict=view.verdict or _verdict(view, config, model and model.architecture),
-        corpus=[] if view.manifest is None else corpus_facts(config, view.manifest),
+        corpus=[] if manifest is None else corpus_facts(config, manifest),
         findings=findings,
         model=model,
         heldout=store is not None and store.heldout.num_documents > 0,
         masked=masked,
         replaced=replaced,
     )
-
-
-def _is_small(manifest: Manifest | None) -> bool:
-    """True if the store is known and its text can be read again in seconds."""
-    return manifest is not None and manifest.train.bytes + manifest.heldout.bytes <= SMALL
 
 
 def _verdict(view: RunView, config: PretrainRecipe, sizes: Architecture | None) -> KeptVerdict | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -112,46 +113,29 @@ def read_run(root: Path) -> RunView:
     verdict = read_verdict(layout.verdict)
     if verdict is not None and rows and verdict.step < rows[-1]["step"]:
         verdict = None  # it is the verdict of a shorter run, which then went on
-    state = (
-        _of_seeds(layout, seeds, len(folders)) if folders else _state(layout, config, rows, verdict=verdict)
-    )
+    if folders:
+        done = sum(seed.state.word == "finished" for seed in seeds)
+        step, planned, has_ended = sum(seed.state.step for seed in seeds), None, done == len(folders)
+    else:
+        step, planned = rows[-1]["step"] if rows else 0, _planned(config, rows)
+        is_last = planned is not None and step >= planned and layout.model.is_dir()
+        done, has_ended = 0, verdict is not None or is_last
+    ended: Literal["finished", "stopped"] = "finished" if has_ended else "stopped"
+    word = "running" if is_locked(layout.lock) else ended
+    manifest = None
+    if isinstance(config, PretrainConfig):
+        with suppress(UserError, OSError):
+            manifest = read_manifest(store_folder(config))
     return RunView(
         root,
         root.resolve().name,
         config,
         rows=rows,
-        state=state,
+        state=State(word, step, planned, seeds=(done, len(folders)) if folders else None),
         verdict=verdict,
         seeds=seeds,
-        manifest=_manifest(config) if isinstance(config, PretrainConfig) else None,
+        manifest=manifest,
     )
-
-
-def _manifest(config: PretrainConfig) -> Manifest | None:
-    try:
-        return read_manifest(store_folder(config))
-    except (UserError, OSError):
-        return None
-
-
-def _state(
-    layout: RunLayout,
-    config: PretrainConfig | FinetuneConfig,
-    rows: Sequence[Row],
-    verdict: KeptVerdict | None,
-) -> State:
-    step = rows[-1]["step"] if rows else 0
-    planned = _planned(config, rows)
-    if is_locked(layout.lock):
-        return State("running", step, planned)
-    is_last = planned is not None and step >= planned and layout.model.is_dir()
-    return State("finished" if verdict is not None or is_last else "stopped", step, planned)
-
-
-def _of_seeds(layout: RunLayout, seeds: Sequence[RunView], planned: int) -> State:
-    step, done = sum(each.state.step for each in seeds), sum(each.state.word == "finished" for each in seeds)
-    word = "finished" if done == planned else "stopped"
-    return State("running" if is_locked(layout.lock) else word, step, seeds=(done, planned))
 
 
 def _planned(config: PretrainConfig | FinetuneConfig, rows: Sequence[Row]) -> int | None:

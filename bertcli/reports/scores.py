@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import ends
 from bertcli.folders.config_file import new_architecture
@@ -45,16 +44,12 @@ def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
         for key, level in _levels(view):
             same = (level.label, round(level.value, 2))
             found.setdefault(key, {}).setdefault(same, []).append((view.name, level))
-    return {
-        key: [_named(lines, alone=len(lines) < len(views) and len(lines) == 1) for lines in groups.values()]
-        for key, groups in found.items()
-    }
-
-
-def _named(lines: Sequence[tuple[str, Level]], alone: bool) -> Level:
-    """The line that some runs share. `alone`: it belongs to one run among several, whose name is added."""
-    name, level = lines[0]
-    return Level(level.value, f"{level.label} ({name})") if alone else level
+    levels: dict[str, list[Level]] = {key: [] for key in found}
+    for key, groups in found.items():
+        for (name, level), *others in groups.values():
+            is_alone = not others and len(views) > 1  # it belongs to one run among several
+            levels[key].append(Level(level.value, f"{level.label} ({name})") if is_alone else level)
+    return levels
 
 
 def _levels(view: RunView) -> list[tuple[str, Level]]:
@@ -124,18 +119,20 @@ class Score:
     meaning: str = ""
 
 
-def metric_of(config: FinetuneConfig) -> str:
-    """The metric that selects the model of a fine-tuning run."""
-    return config.task.metric or build_task(config.task.settings, ()).metric
+def metric_of(view: RunView) -> str:
+    """The metric that selects the model of a fine-tuning run; empty for a pretraining run."""
+    if isinstance(view.config, PretrainConfig):
+        return ""
+    return view.config.task.metric or build_task(view.config.task.settings, ()).metric
 
 
 def chosen_row(view: RunView) -> Row | None:
     """The evaluation of the model that a run keeps: the best one for a labeled task, else the last."""
     rows = view.split("heldout")
-    if not rows or isinstance(view.config, PretrainConfig):
+    metric = metric_of(view)
+    if not metric:
         return rows[-1] if rows else None
-    metric = metric_of(view.config)
-    return max(rows, key=lambda row: rank(metric, row))
+    return max(rows, key=lambda row: rank(metric, row), default=None)
 
 
 def scores_of(view: RunView) -> list[Score]:
@@ -145,9 +142,9 @@ def scores_of(view: RunView) -> list[Score]:
         return []
     row = rows[0] if len(rows) == 1 else _means(rows)
     figures = {key: value for key, value in row.items() if key not in PLACE}
-    if isinstance(view.config, PretrainConfig):
+    metric = metric_of(view)
+    if not metric:
         return _of_terms(figures, references_of(view))
-    metric = metric_of(view.config)
     return [
         Score(
             key,
@@ -172,10 +169,6 @@ def _meaning(key: str) -> str:
     return _MEANINGS.get(key) or next(endings, "")
 
 
-_CHANCES = ("loss", "accuracy")
-"""What `Reference.by_chance` gives."""
-
-
 def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
     known = {each.term: each for each in references}
     with_terms = any(key.endswith("_loss") for key in figures)
@@ -184,15 +177,14 @@ def _of_terms(figures: Row, references: Sequence[Reference]) -> list[Score]:
         if key == "loss" and with_terms:
             continue
         term, _, what = key.rpartition("_")
-        reference = known.get(term)
-        chance = None
-        if reference is not None and what in _CHANCES:
-            chance = reference.by_chance(figures)[_CHANCES.index(what)]
-        means = _of_loss(value, reference) if reference is not None and what == "loss" else ""
+        chance, meaning = None, _meaning(key)
+        if (reference := known.get(term)) and what in ("loss", "accuracy"):
+            loss, accuracy = reference.by_chance(figures)
+            chance = loss if what == "loss" else accuracy
+            if what == "loss":
+                meaning = _of_loss(value, reference) or meaning
         baseline = "" if chance is None else number(chance)
-        scores.append(
-            Score(key, shown_name(key), number(value), baseline=baseline, meaning=means or _meaning(key))
-        )
+        scores.append(Score(key, shown_name(key), number(value), baseline=baseline, meaning=meaning))
     return scores
 
 
@@ -211,11 +203,9 @@ def _of_loss(loss: float | None, reference: Reference) -> str:
 
 @dataclass(frozen=True)
 class SeedScore:
-    """One score of all seeds; None: a seed has no value yet. `baseline`, `meaning`: the fields of `Score`."""
+    """One score of all seeds: name, baseline and meaning of `score`, and the values; None: not yet known."""
 
-    name: str
-    baseline: str
-    meaning: str
+    score: Score
     values: Sequence[float | None]
     mean: float
     low: float
@@ -240,15 +230,6 @@ def seed_table(view: RunView) -> SeedTable | None:
         values = [row.get(score.key) for row in rows]
         known = [value for value in values if value is not None and math.isfinite(value)]
         if known:
-            scores.append(
-                SeedScore(
-                    score.name,
-                    score.baseline,
-                    score.meaning,
-                    values=values[:MOST_SERIES],
-                    mean=float(np.mean(known)),
-                    low=min(known),
-                    high=max(known),
-                )
-            )
+            mean = float(np.mean(known))
+            scores.append(SeedScore(score, values[:MOST_SERIES], mean, low=min(known), high=max(known)))
     return SeedTable([each.name for each in view.seeds[:MOST_SERIES]], scores)

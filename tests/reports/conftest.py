@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.runs import pretraining, spam
+from tests.reports.runs import ATTACK, pretraining, spam
 
 
 @pytest.fixture(scope="session")
 def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pretraining(tmp_path_factory.mktemp("pretrained"))
+    """A run in a folder whose name would like to be a part of the page."""
+    folder = tmp_path_factory.mktemp("pretrained") / ATTACK.replace("/", "")
+    folder.mkdir()
+    return pretraining(folder)
 
 
 @pytest.fixture(scope="session")

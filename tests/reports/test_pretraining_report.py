@@ -17,7 +17,7 @@ from bertcli.reports.run_view import read_run
 from bertcli.system.files import lock_file
 from bertcli.system.terminal import number
 from bertcli.training.pretraining import pretrain
-from tests.reports.runs import ATTACK, pretraining, report
+from tests.reports.runs import pretraining, report
 from tests.small_runs import read_rows, small_config, write_corpus
 
 
@@ -223,18 +223,16 @@ def test_losses_of_other_tokens_are_compared_by_the_word(pretrained: Path, tmp_p
     assert baselines.split() == ["0.693", "0.500"]  # of NSP; word frequencies differ with the tokens
 
 
-def test_losses_of_other_text_are_not_compared(pretrained: Path, tmp_path: Path) -> None:
+def test_runs_beside_each_other_show_where_they_differ_and_that_losses_of_other_text_cannot_be_compared(
+    pretrained: Path, tmp_path: Path
+) -> None:
     other = pretraining(tmp_path, corpus={"heldout_fraction": 0.1}, training={"steps": 2})
-    assert OTHER_TEXT in report(pretrained, other).head
-
-
-def test_runs_beside_each_other_show_where_they_differ(pretrained: Path, tmp_path: Path) -> None:
-    other = pretraining(tmp_path, training={"steps": 6})
     found = report(pretrained, other)
+    assert OTHER_TEXT in found.head
     assert "2 runs of pretraining" in found.head
-    assert f"{other} finished after 6 steps" in found.head
+    assert f"{other} finished after 2 steps" in found.head
     assert "The runs differ in:" in found.text("recipe")
-    assert "training.steps 12 6" in found.text("recipe")
+    assert "training.steps 12 2" in found.text("recipe")
     assert "examples" not in found.texts
 
 
@@ -245,8 +243,7 @@ def test_facts_of_any_run_are_compared(pretrained: Path, tmp_path: Path) -> None
     assert "run what device time in training tokens read speed" in found.head
 
 
-def test_names_of_files_are_only_text(tmp_path: Path) -> None:
-    folder = tmp_path / ATTACK.replace("/", "")
-    folder.mkdir()
-    found = report(pretraining(folder, training={"steps": 2}))
+def test_names_of_files_are_only_text(pretrained: Path) -> None:
+    assert "onerror" in str(pretrained)
+    found = report(pretrained)
     assert "onerror" not in str([attributes for _, attributes in found.tags])

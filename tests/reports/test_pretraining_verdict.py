@@ -138,14 +138,3 @@ def test_the_best_model_is_kept_and_a_resume_keeps_the_same(
     )
     with pytest.raises(UserError, match="keep_best: not with"):
         pretrain(decay, resume=False, overwrite=False)
-
-
-def test_the_card_of_another_language_has_no_english_example(corpus: Path, tmp_path: Path) -> None:
-    value = small_config(
-        corpus,
-        tmp_path / "run",
-        corpus={"language": "pt", "store": str(tmp_path / "s")},
-        training={"steps": 1},
-    )
-    model, _ = pretrain(check_config(PretrainConfig, value, "test"), resume=False, overwrite=False)
-    assert 'bertcli predict-mask . "... [MASK] ..."' in (model / "README.md").read_text()

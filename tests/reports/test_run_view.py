@@ -140,7 +140,7 @@ def test_eight_long_runs_with_many_figures_stay_small(tmp_path: Path) -> None:
     runs = [
         pretraining(
             tmp_path / f"run-{run}",
-            [row(step, split, run) for step in range(1, 800) for split in ("train", "heldout")],
+            [row(step, split, run) for step in range(1, 400) for split in ("train", "heldout")],
         )
         for run in range(MOST_RUNS)
     ]
