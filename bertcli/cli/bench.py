@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.cli.options import Config, Device, FinetuningConfig, Json, Set, argument, count, number, option
+from bertcli.cli.options import (
+    Config,
+    Device,
+    FinetuningConfig,
+    Json,
+    Set,
+    argument,
+    count,
+    flag,
+    number,
+    option,
+)
 from bertcli.config.section import MOST, MOST_ROWS, MOST_TOKENS
 from bertcli.families.family import FamilyName
 from bertcli.system.errors import UserError
@@ -21,12 +32,12 @@ bench = typer.Typer(
 
 Preset = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"],
-    option("Size of the model: layers and hidden size."),
+    option(..., "Size of the model: layers and hidden size."),
 ]
-Family = Annotated[FamilyName, option("Model family (model.family).")]
-VocabSize = Annotated[int, option("Number of entries in the vocabulary.", min=6, max=MOST_TOKENS)]
+Family = Annotated[FamilyName, option(..., "Model family (model.family).")]
+VocabSize = Annotated[int, option(..., "Number of entries in the vocabulary.", min=6, max=MOST_TOKENS)]
 PrecisionName = Annotated[
-    Literal["auto", "bf16", "fp16", "fp32"], option("Number format (training.precision).")
+    Literal["auto", "bf16", "fp16", "fp32"], option(..., "Number format (training.precision).")
 ]
 
 
@@ -35,19 +46,19 @@ def step(
     preset: Preset = "mini",
     family: Family = "bert",
     vocab_size: VocabSize = 30522,
-    batch_size: Annotated[int, option("Rows per step.", min=1, max=MOST_ROWS)] = 32,
-    micro_batch_size: Annotated[int | None, option("Rows computed at once.", min=1, max=MOST_ROWS)] = None,
-    length: Annotated[int, option("Tokens per row.", min=16, max=MOST_TOKENS)] = 128,
-    dropout: Annotated[
-        float, option("Dropout rate of hidden states and attention.", min=0.0, max=0.99, callback=number)
-    ] = 0.1,
+    batch_size: int = option(32, "Rows per step.", min=1, max=MOST_ROWS),
+    micro_batch_size: int | None = option(None, "Rows computed at once.", min=1, max=MOST_ROWS),
+    length: int = option(128, "Tokens per row.", min=16, max=MOST_TOKENS),
+    dropout: float = option(
+        0.1, "Dropout rate of hidden states and attention.", min=0.0, max=0.99, callback=number
+    ),
     precision: PrecisionName = "auto",
     device: Device = "auto",
-    compile_: Annotated[bool, option("Compile the model with torch.compile.", "--compile")] = False,
-    steps: Annotated[int, count("Number of steps to measure, after the warm-up.")] = 20,
-    config: Annotated[
-        Path | None, option("Measure a pretraining config on its own text; other sizes are ignored.")
-    ] = None,
+    compile_: bool = flag("Compile the model with torch.compile.", "--compile"),
+    steps: int = count(20, "Number of steps to measure, after the warm-up."),
+    config: Path | None = option(
+        None, "Measure a pretraining config on its own text; other sizes are ignored."
+    ),
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -81,7 +92,7 @@ def step(
 @bench.command()
 def stream(
     config: Config,
-    batches: Annotated[int, count("Number of batches to measure.")] = 200,
+    batches: int = count(200, "Number of batches to measure."),
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -97,16 +108,14 @@ def stream(
 
 @bench.command()
 def tokenize(
-    config: Annotated[
-        Path | None, argument("Config whose text is read; default: the bundled classics.", "[CONFIG]")
-    ] = None,
-    tokenizer: Annotated[
-        Path | None, option("A vocab.txt, tokenizer.json or model folder; default: a tokenizer is trained.")
-    ] = None,
+    config: Path | None = argument(
+        None, "Config whose text is read; default: the bundled classics.", "[CONFIG]"
+    ),
+    tokenizer: Path | None = option(
+        None, "A vocab.txt, tokenizer.json or model folder; default: a tokenizer is trained."
+    ),
     vocab_size: VocabSize = 8192,
-    megabytes: Annotated[
-        float, option("Megabytes of text to read.", min=0.01, max=MOST, callback=number)
-    ] = 20.0,
+    megabytes: float = option(20.0, "Megabytes of text to read.", min=0.01, max=MOST, callback=number),
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -135,7 +144,7 @@ def tokenize(
 @bench.command()
 def finetune(
     config: FinetuningConfig,
-    steps: Annotated[int, count("Number of steps to measure, after the warm-up.")] = 50,
+    steps: int = count(50, "Number of steps to measure, after the warm-up."),
     set_: Set = None,
     json_: Json = False,
 ) -> None:
@@ -151,20 +160,18 @@ def finetune(
 
 @bench.command()
 def predict(
-    model: Annotated[Path | None, argument("A fine-tuned model; default: a fresh one.", "[MODEL]")] = None,
-    input_: Annotated[
-        str | None,
-        option(
-            "A file of texts, as for bertcli predict; default: the bundled text messages.",
-            "--input",
-            metavar="FILE",
-        ),
-    ] = None,
+    model: Path | None = argument(None, "A fine-tuned model; default: a fresh one.", "[MODEL]"),
+    input_: str | None = option(
+        None,
+        "A file of texts, as for bertcli predict; default: the bundled text messages.",
+        "--input",
+        metavar="FILE",
+    ),
     preset: Preset = "mini",
     vocab_size: VocabSize = 8192,
-    max_length: Annotated[int, option("Tokens in a row of the fresh model.", min=16, max=MOST_TOKENS)] = 128,
-    texts: Annotated[int, count("Most texts to read.")] = 2000,
-    batch_size: Annotated[int | None, option("Rows computed at once.", min=1, max=MOST_ROWS)] = None,
+    max_length: int = option(128, "Tokens in a row of the fresh model.", min=16, max=MOST_TOKENS),
+    texts: int = count(2000, "Most texts to read."),
+    batch_size: int | None = option(None, "Rows computed at once.", min=1, max=MOST_ROWS),
     precision: PrecisionName = "fp32",
     device: Device = "auto",
     json_: Json = False,

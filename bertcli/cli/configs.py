@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.options import AnyConfig, Json, Set, argument, number, option
+from bertcli.cli.options import AnyConfig, Json, Set, argument, flag, number, option
 from bertcli.config.section import MOST
 from bertcli.system.terminal import say
 
@@ -17,22 +17,20 @@ if TYPE_CHECKING:
 
 
 def init(
-    files: Annotated[
-        list[str], argument("A corpus or a labeled file: files, folders, globs, a sample.", "FILES")
-    ],
-    output: Annotated[Path, option("The config to write.", metavar="FILE")] = Path("bertcli.yaml"),
-    minutes: Annotated[
-        float, option("Minutes that the run may take on this machine.", min=0.1, max=MOST, callback=number)
-    ] = 30,
-    purpose: Annotated[
-        Literal["pretrain", "finetune"] | None,
-        option(
-            "What the files are for; default: decided by their content.", "--for", metavar="pretrain|finetune"
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, option("The model to start with: a run, any model folder, or a hub id.", metavar="MODEL")
-    ] = None,
+    files: list[str] = argument(..., "A corpus or a labeled file: files, folders, globs, a sample.", "FILES"),
+    output: Path = option(Path("bertcli.yaml"), "The config to write.", metavar="FILE"),
+    minutes: float = option(
+        30, "Minutes that the run may take on this machine.", min=0.1, max=MOST, callback=number
+    ),
+    purpose: Literal["pretrain", "finetune"] | None = option(
+        None,
+        "What the files are for; default: decided by their content.",
+        "--for",
+        metavar="pretrain|finetune",
+    ),
+    model: str | None = option(
+        None, "The model to start with: a run, any model folder, or a hub id.", metavar="MODEL"
+    ),
 ) -> None:
     """Write a config for your files that runs as it is, with a reason for each value.
 
@@ -51,12 +49,10 @@ def init(
 
 
 def config(
-    kind: Annotated[
-        Literal["pretrain", "finetune"], argument("The command that reads the config.", "pretrain|finetune")
-    ],
-    schema: Annotated[
-        bool, option("Print a JSON schema, with which editors complete and check a config.", "--schema")
-    ] = False,
+    kind: Literal["pretrain", "finetune"] = argument(
+        ..., "The command that reads the config.", "pretrain|finetune"
+    ),
+    schema: bool = flag("Print a JSON schema, with which editors complete and check a config.", "--schema"),
 ) -> None:
     """Print every key of a config with its default and its meaning.
 
@@ -98,10 +94,9 @@ def _lines(section: Keys) -> list[Line | Block]:
 def estimate(
     config: AnyConfig,
     set_: Set = None,
-    device: Annotated[
-        str | None,
-        option("A GPU of another machine (h200, a100-80gb, ...); nothing is measured.", metavar="NAME"),
-    ] = None,
+    device: str | None = option(
+        None, "A GPU of another machine (h200, a100-80gb, ...); nothing is measured.", metavar="NAME"
+    ),
     json_: Json = False,
 ) -> None:
     """Estimate time, memory and disk of a run, after a probe of some seconds on this machine.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertcli.cli.options import AnyConfig, Config, Json, JsonLines, Set, count, option
+from bertcli.cli.options import AnyConfig, Config, Json, JsonLines, Set, count, flag
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import raw_stream, say
 
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 def check_data(
     config: AnyConfig,
     set_: Set = None,
-    tokens: Annotated[
-        bool,
-        option(
-            "Tokenize all of a corpus, not a sample; where there is no vocabulary, one is trained and "
-            "kept for the run.",
-            "--tokens",
-        ),
-    ] = False,
+    tokens: bool = flag(
+        "Tokenize all of a corpus, not a sample; where there is no vocabulary, one is trained and "
+        "kept for the run.",
+        "--tokens",
+    ),
     json_: Json = False,
 ) -> None:
     """Read the data of a config once, and show what to mend before the run, worst first.
@@ -155,9 +152,9 @@ def _token_rows(f: dict[str, Any], fails: bool) -> dict[str, str]:
 def show_batch(
     config: Config,
     set_: Set = None,
-    pairs: Annotated[int, count("Number of pairs to print.", "-n")] = 4,
-    stats: Annotated[bool, option("Measure the stream instead.", "--stats")] = False,
-    batches: Annotated[int, count("Number of batches to measure, with --stats.")] = 200,
+    pairs: int = count(4, "Number of pairs to print.", "-n"),
+    stats: bool = flag("Measure the stream instead.", "--stats"),
+    batches: int = count(200, "Number of batches to measure, with --stats."),
     json_: JsonLines = False,
 ) -> None:
     """Show what the model will read, or measure it.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from bertcli.cli import options
-from bertcli.cli.options import count, option
+from bertcli.cli.options import count, flag, option
 from bertcli.config.section import MOST_TOKENS
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import in_options, say
@@ -18,53 +18,40 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: options.Model,
-    corpus: Annotated[
-        list[str] | None, option("Files, folders, globs or a bundled sample; repeatable.")
-    ] = None,
-    data: Annotated[str | None, option("A labeled file, or a bundled sample.", metavar="FILE")] = None,
-    format_: Annotated[
-        str | None,
-        option(
-            "Format. --corpus: text, sentences, jsonl or parquet; --data: a value of task.format.", "--format"
-        ),
-    ] = None,
-    encoding: Annotated[
-        str | None, option("Encoding of the files (corpus.encoding or task.encoding).")
-    ] = None,
+    corpus: list[str] | None = option(None, "Files, folders, globs or a bundled sample; repeatable."),
+    data: str | None = option(None, "A labeled file, or a bundled sample.", metavar="FILE"),
+    format_: str | None = option(
+        None,
+        "Format. --corpus: text, sentences, jsonl or parquet; --data: a value of task.format.",
+        "--format",
+    ),
+    encoding: str | None = option(None, "Encoding of the files (corpus.encoding or task.encoding)."),
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     json_: options.Json = False,
-    wrong: Annotated[
-        Path | None,
-        option("--data: the file for wrongly predicted rows: .jsonl, .csv or .tsv.", metavar="FILE"),
-    ] = None,
-    skip_bad: Annotated[bool, option("--data: leave out rows that cannot be used.", "--skip-bad")] = False,
-    text: Annotated[
-        list[str] | None, option("--data: the text's column; twice: pairs.", metavar="COLUMN")
-    ] = None,
-    label: Annotated[str | None, option("--data: the label's column.", metavar="COLUMN")] = None,
-    positive_label: Annotated[
-        str | None, option("--data: the label (of two) whose F1 is measured.", metavar="LABEL")
-    ] = None,
+    wrong: Path | None = option(
+        None, "--data: the file for wrongly predicted rows: .jsonl, .csv or .tsv.", metavar="FILE"
+    ),
+    skip_bad: bool = flag("--data: leave out rows that cannot be used.", "--skip-bad"),
+    text: list[str] | None = option(None, "--data: the text's column; twice: pairs.", metavar="COLUMN"),
+    label: str | None = option(None, "--data: the label's column.", metavar="COLUMN"),
+    positive_label: str | None = option(
+        None, "--data: the label (of two) whose F1 is measured.", metavar="LABEL"
+    ),
     columns: options.Columns = None,
     separator: options.Separator = None,
     quoting: options.Quoting = None,
     ignore_extra_fields: options.IgnoreExtraFields = None,
-    document: Annotated[str | None, option("--corpus: what ends a document: blank-line or file.")] = None,
-    join_lines: Annotated[
-        bool, option("--corpus: join the lines of hard-wrapped text.", "--join-lines")
-    ] = False,
-    language: Annotated[str | None, option("--corpus: the language, for the sentence splitter.")] = None,
-    text_key: Annotated[
-        str | None, option("--corpus: the key (jsonl) or column (parquet) of the text.")
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        option("--corpus: tokens in a row; default: those of its training.", min=16, max=MOST_TOKENS),
-    ] = None,
-    batches: Annotated[
-        int | None, count("--corpus: most batches, from a sample of the text; default: all of it.")
-    ] = None,
+    document: str | None = option(None, "--corpus: what ends a document: blank-line or file."),
+    join_lines: bool = flag("--corpus: join the lines of hard-wrapped text.", "--join-lines"),
+    language: str | None = option(None, "--corpus: the language, for the sentence splitter."),
+    text_key: str | None = option(None, "--corpus: the key (jsonl) or column (parquet) of the text."),
+    max_length: int | None = option(
+        None, "--corpus: tokens in a row; default: those of its training.", min=16, max=MOST_TOKENS
+    ),
+    batches: int | None = count(
+        None, "--corpus: most batches, from a sample of the text; default: all of it."
+    ),
 ) -> None:
     """Measure a model on text, or a fine-tuned one on labeled rows.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from bertcli.cli.options import Config, Json, Model, Set, argument, count, option
+from bertcli.cli.options import Config, Json, Model, Set, argument, count, flag, option
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
@@ -16,20 +16,15 @@ if TYPE_CHECKING:
 
 
 def convert(
-    source: Annotated[
-        Path,
-        argument(
-            "A run, any model folder, a hub id, or a TensorFlow checkpoint: folder or prefix.", metavar="SRC"
-        ),
-    ],
-    destination: Annotated[Path, argument("The folder to write: a new one, or empty.", "DST")],
-    cased: Annotated[
-        bool | None,
-        option(
-            "Case of a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
-            "--cased/--uncased",
-        ),
-    ] = None,
+    source: Path = argument(
+        ..., "A run, any model folder, a hub id, or a TensorFlow checkpoint: folder or prefix.", metavar="SRC"
+    ),
+    destination: Path = argument(..., "The folder to write: a new one, or empty.", "DST"),
+    cased: bool | None = option(
+        None,
+        "Case of a TensorFlow checkpoint. Default: cased if the vocabulary has upper case.",
+        "--cased/--uncased",
+    ),
 ) -> None:
     """Write a model as safetensors with current names.
 
@@ -59,25 +54,19 @@ def convert(
 
 def export(
     model: Model,
-    destination: Annotated[Path, argument("The folder to write: a new one, or empty.", "OUT")],
-    format_: Annotated[Literal["onnx"], option("Format of the model's file.", "--format")] = "onnx",
-    encoder: Annotated[
-        bool, option("Write the encoder alone, for vectors, without the model's head.", "--encoder")
-    ] = False,
-    int8: Annotated[
-        bool, option("Write a file with 8-bit weights too, and compare it with the other.", "--int8")
-    ] = False,
-    sample: Annotated[
-        str | None,
-        option(
-            "Rows to compare on, read as by predict --input; default: text of the model's run, or else "
-            "bundled English messages.",
-            metavar="FILE",
-        ),
-    ] = None,
-    text: Annotated[
-        list[str] | None, option("Column of the text in the sample; twice: pairs.", metavar="COLUMN")
-    ] = None,
+    destination: Path = argument(..., "The folder to write: a new one, or empty.", "OUT"),
+    format_: Literal["onnx"] = option("onnx", "Format of the model's file.", "--format"),
+    encoder: bool = flag("Write the encoder alone, for vectors, without the model's head.", "--encoder"),
+    int8: bool = flag("Write a file with 8-bit weights too, and compare it with the other.", "--int8"),
+    sample: str | None = option(
+        None,
+        "Rows to compare on, read as by predict --input; default: text of the model's run, or else "
+        "bundled English messages.",
+        metavar="FILE",
+    ),
+    text: list[str] | None = option(
+        None, "Column of the text in the sample; twice: pairs.", metavar="COLUMN"
+    ),
     json_: Json = False,
 ) -> None:
     """Write a model as ONNX.
@@ -146,8 +135,8 @@ def _table(report: Comparison) -> list[str]:
 def extend_vocab(
     model: Model,
     config: Config,
-    out: Annotated[Path, argument("The folder to write: a new one, or empty.", "OUT")],
-    add: Annotated[int, count("Number of new pieces.")] = 500,
+    out: Path = argument(..., "The folder to write: a new one, or empty.", "OUT"),
+    add: int = count(500, "Number of new pieces."),
     set_: Set = None,
     json_: Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from bertcli.cli.options import Device, JsonLines, Model, argument, option
 from bertcli.config.section import MOST_ROWS
@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 
 def predict_mask(
     model: Model,
-    texts: Annotated[list[str] | None, argument("Text with [MASK] in it; - reads a pipe.", "TEXT")] = None,
-    top_k: Annotated[int, option("Number of words per mask.")] = 5,
-    input_: Annotated[
-        Path | None, option("A file with a text a line; each text has a result.", "--input")
-    ] = None,
-    batch_size: Annotated[int, option("Number of texts computed at once.", min=1, max=MOST_ROWS)] = 32,
+    texts: list[str] | None = argument(None, "Text with [MASK] in it; - reads a pipe.", "TEXT"),
+    top_k: int = option(5, "Number of words per mask."),
+    input_: Path | None = option(None, "A file with a text a line; each text has a result.", "--input"),
+    batch_size: int = option(32, "Number of texts computed at once.", min=1, max=MOST_ROWS),
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:
@@ -65,11 +63,9 @@ def _readable(filled: FilledText, mask: str) -> str:
 
 def predict_next(
     model: Model,
-    texts: Annotated[list[str] | None, argument("The two texts.", "A B")] = None,
-    input_: Annotated[
-        Path | None, option("A file with a pair a line: A, a tab, B. - reads a pipe.", "--input")
-    ] = None,
-    batch_size: Annotated[int, option("Number of pairs computed at once.", min=1, max=MOST_ROWS)] = 32,
+    texts: list[str] | None = argument(None, "The two texts.", "A B"),
+    input_: Path | None = option(None, "A file with a pair a line: A, a tab, B. - reads a pipe.", "--input"),
+    batch_size: int = option(32, "Number of pairs computed at once.", min=1, max=MOST_ROWS),
     device: Device = "auto",
     json_: JsonLines = False,
 ) -> None:

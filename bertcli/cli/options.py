@@ -8,24 +8,30 @@ import typer
 from bertcli.config.section import MOST, MOST_ROWS
 
 
-def argument(help: str, metavar: str | None = None) -> Any:
-    """A command's argument; `metavar`: its name in the help."""
-    return typer.Argument(help=help, metavar=metavar)
+def argument(default: Any, help: str, metavar: str | None = None) -> Any:
+    """An argument of a command; a `default` of `...`: it is required. `metavar`: its name in the help."""
+    return typer.Argument(default, help=help, metavar=metavar)
 
 
-def option(help: str, *names: str, **rules: Any) -> Any:
-    """A command's option.
+def option(default: Any, help: str, *names: str, **rules: Any) -> Any:
+    """An option of a command.
 
     Args:
-        names: `--name`, if that of the parameter does not do: a flag without `--no-name` needs its name.
+        default: `...`: it is required, or the default stands at the parameter.
+        names: `--name`, if that of the parameter does not do.
         rules: further arguments of `typer.Option`.
     """
-    return typer.Option(*names, help=help, **rules)
+    return typer.Option(default, *names, help=help, **rules)
 
 
-def count(help: str, *names: str) -> Any:
-    """A command's option that is a number of things, from 1."""
-    return option(help, *names, min=1, max=MOST)
+def flag(help: str, name: str) -> Any:
+    """An option without a value, which is off unless it is given; typer would add `--no-name` by itself."""
+    return option(False, help, name)
+
+
+def count(default: int | None, help: str, *names: str) -> Any:
+    """An option that is a number of things, from 1."""
+    return option(default, help, *names, min=1, max=MOST)
 
 
 def number(value: float) -> float:
@@ -35,45 +41,50 @@ def number(value: float) -> float:
     return value
 
 
-Config = Annotated[Path, argument("A pretraining config (YAML), or a run's folder.", "CONFIG")]
-FinetuningConfig = Annotated[Path, argument("A fine-tuning config (YAML), or a run's folder.", "CONFIG")]
+Config = Annotated[Path, argument(..., "A pretraining config (YAML), or a run's folder.", "CONFIG")]
+FinetuningConfig = Annotated[Path, argument(..., "A fine-tuning config (YAML), or a run's folder.", "CONFIG")]
 AnyConfig = Annotated[
-    Path, argument("A pretraining or fine-tuning config (YAML), or a run's folder.", "CONFIG")
+    Path, argument(..., "A pretraining or fine-tuning config (YAML), or a run's folder.", "CONFIG")
 ]
 Set = Annotated[
     list[str] | None,
-    option("Override a key of the config: training.batch_size=8.", "--set", metavar="KEY=VALUE"),
+    option(..., "Override a key of the config: training.batch_size=8.", "--set", metavar="KEY=VALUE"),
 ]
-Resume = Annotated[bool, option("Continue exactly where the run stopped.", "--resume")]
-Overwrite = Annotated[bool, option("Delete the run in output_dir first.", "--overwrite")]
-Json = Annotated[bool, option("Print one JSON object.", "--json")]
-JsonLines = Annotated[bool, option("Print one JSON object a line.", "--json")]
-Model = Annotated[Path, argument("A run, a checkpoint, any model folder, or a hub id.", "MODEL")]
+Resume = Annotated[bool, option(..., "Continue exactly where the run stopped.", "--resume")]
+Overwrite = Annotated[bool, option(..., "Delete the run in output_dir first.", "--overwrite")]
+Json = Annotated[bool, option(..., "Print one JSON object.", "--json")]
+JsonLines = Annotated[bool, option(..., "Print one JSON object a line.", "--json")]
+Model = Annotated[Path, argument(..., "A run, a checkpoint, any model folder, or a hub id.", "MODEL")]
 Input = Annotated[
-    str | None, option("A file, or a bundled sample; - reads standard input.", "--input", metavar="FILE")
+    str | None, option(..., "A file, or a bundled sample; - reads standard input.", "--input", metavar="FILE")
 ]
 Columns = Annotated[
     str | None,
     option(
-        "Names of all columns of a file without header (task.columns); '' if it has one.", metavar="A,B,..."
+        ...,
+        "Names of all columns of a file without header (task.columns); '' if it has one.",
+        metavar="A,B,...",
     ),
 ]
-Quoting = Annotated[str | None, option("Rule for quotes: auto, csv or none (task.quoting).")]
+Quoting = Annotated[str | None, option(..., "Rule for quotes: auto, csv or none (task.quoting).")]
 Separator = Annotated[
-    str | None, option("Character between fields: ';', '|', '\\t' (task.separator).", metavar="CHARACTER")
+    str | None,
+    option(..., "Character between fields: ';', '|', '\\t' (task.separator).", metavar="CHARACTER"),
 ]
 IgnoreExtraFields = Annotated[
-    bool | None, option("Read rows with too many fields (task.ignore_extra_fields).", "--ignore-extra-fields")
+    bool | None,
+    option(..., "Read rows with too many fields (task.ignore_extra_fields).", "--ignore-extra-fields"),
 ]
 BatchSize = Annotated[
-    int | None, option("Rows computed at once; default: chosen for the device.", min=1, max=MOST_ROWS)
+    int | None, option(..., "Rows computed at once; default: chosen for the device.", min=1, max=MOST_ROWS)
 ]
-Device = Annotated[str, option("The device: auto, cpu, cuda or cuda:N.")]
+Device = Annotated[str, option(..., "The device: auto, cpu, cuda or cuda:N.")]
 PrecisionName = Annotated[
     Literal["fp32", "bf16", "fp16", "auto"],
     option(
+        ...,
         "Number format. In fp32 the output does not depend on the other texts of the batch, to 1e-5. "
         "bf16 and fp16 are faster on a GPU, and differ in the third digit. auto is the one that the hardware "
-        "has, else fp32."
+        "has, else fp32.",
     ),
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from bertcli.cli.options import Device, Input, Json, Model, argument, count, option
+from bertcli.cli.options import Device, Input, Json, Model, argument, count, flag, option
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
@@ -16,21 +16,14 @@ if TYPE_CHECKING:
 
 
 def report(
-    runs: Annotated[list[Path], argument("The folder of a run, or of several runs of one kind.", "RUN...")],
-    output: Annotated[
-        Path | None,
-        option("The page to write; default: report.html in the (first) run folder.", metavar="FILE.html"),
-    ] = None,
-    check_data: Annotated[
-        bool,
-        option(
-            "Read a corpus, or labeled files of more than 10 MB, again, and show what to mend.",
-            "--check-data",
-        ),
-    ] = False,
-    attributions: Annotated[
-        bool, option("Show the words that decided the first 20 mistakes.", "--attributions")
-    ] = False,
+    runs: list[Path] = argument(..., "The folder of a run, or of several runs of one kind.", "RUN..."),
+    output: Path | None = option(
+        None, "The page to write; default: report.html in the (first) run folder.", metavar="FILE.html"
+    ),
+    check_data: bool = flag(
+        "Read a corpus, or labeled files of more than 10 MB, again, and show what to mend.", "--check-data"
+    ),
+    attributions: bool = flag("Show the words that decided the first 20 mistakes.", "--attributions"),
     device: Device = "auto",
 ) -> None:
     """Make one HTML page of a run: its scores and what they mean, curves, data, recipe, and examples.
@@ -55,29 +48,25 @@ _BAR = 20
 
 def attention(
     model: Model,
-    texts: Annotated[
-        list[str] | None, argument("A text, a pair, or one row of the task; - reads a pipe.", "TEXT")
-    ] = None,
+    texts: list[str] | None = argument(
+        None, "A text, a pair, or one row of the task; - reads a pipe.", "TEXT"
+    ),
     input_: Input = None,
-    output: Annotated[
-        Path | None, option("The page to write (.html); default: a table in the terminal.", metavar="FILE")
-    ] = None,
+    output: Path | None = option(
+        None, "The page to write (.html); default: a table in the terminal.", metavar="FILE"
+    ),
     json_: Json = False,
-    layer: Annotated[int | None, option("Layer of the table, from 0; the page shows it first.")] = None,
-    head: Annotated[int | None, option("Head of the table, from 0; the page shows it first.")] = None,
-    layers: Annotated[
-        str | None,
-        option("Layers of the page and of --json; default: all that fit in 1 MB.", metavar="A,B,..."),
-    ] = None,
-    top_k: Annotated[int, count("Number of links in the table.")] = 10,
-    attributions: Annotated[
-        bool, option("Show which words decided the answer of a task model.", "--attributions")
-    ] = False,
-    target: Annotated[
-        str | None,
-        option("The answer to explain: a label, a word or a choice, or its number from 0.", metavar="NAME"),
-    ] = None,
-    pair: Annotated[bool, option("The model reads pairs, which its folder does not say.", "--pair")] = False,
+    layer: int | None = option(None, "Layer of the table, from 0; the page shows it first."),
+    head: int | None = option(None, "Head of the table, from 0; the page shows it first."),
+    layers: str | None = option(
+        None, "Layers of the page and of --json; default: all that fit in 1 MB.", metavar="A,B,..."
+    ),
+    top_k: int = count(10, "Number of links in the table."),
+    attributions: bool = flag("Show which words decided the answer of a task model.", "--attributions"),
+    target: str | None = option(
+        None, "The answer to explain: a label, a word or a choice, or its number from 0.", metavar="NAME"
+    ),
+    pair: bool = flag("The model reads pairs, which its folder does not say.", "--pair"),
     device: Device = "auto",
 ) -> None:
     """Show what each word of a text attends to.

@@ -1,41 +1,35 @@
 """`bertcli predict MODEL TEXT...`: predictions of a fine-tuned model for texts, or every row of a file."""
 
 from pathlib import Path
-from typing import Annotated
 
 from bertcli.cli import options
-from bertcli.cli.options import argument, option
+from bertcli.cli.options import argument, flag, option
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 
 def predict(
     model: options.Model,
-    texts: Annotated[
-        list[str] | None, argument("Texts, or one row of a task whose rows have several.", "TEXT")
-    ] = None,
+    texts: list[str] | None = argument(None, "Texts, or one row of a task whose rows have several.", "TEXT"),
     input_: options.Input = None,
-    output: Annotated[
-        Path | None,
-        option("A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"),
-    ] = None,
-    tsv: Annotated[bool, option("Print a table with tabs.", "--tsv")] = False,
-    csv: Annotated[bool, option("Print a table with commas.", "--csv")] = False,
+    output: Path | None = option(
+        None, "A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"
+    ),
+    tsv: bool = flag("Print a table with tabs.", "--tsv"),
+    csv: bool = flag("Print a table with commas.", "--csv"),
     json_: options.JsonLines = False,
-    text: Annotated[
-        list[str] | None,
-        option("Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"),
-    ] = None,
-    pair: Annotated[bool, option("The model reads pairs, which its folder does not say.", "--pair")] = False,
+    text: list[str] | None = option(
+        None, "Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"
+    ),
+    pair: bool = flag("The model reads pairs, which its folder does not say.", "--pair"),
     columns: options.Columns = None,
-    format_: Annotated[
-        str | None,
-        option("Format: tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format).", "--format"),
-    ] = None,
+    format_: str | None = option(
+        None, "Format: tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format).", "--format"
+    ),
     separator: options.Separator = None,
     quoting: options.Quoting = None,
     ignore_extra_fields: options.IgnoreExtraFields = None,
-    encoding: Annotated[str | None, option("Encoding of the file (task.encoding).")] = None,
+    encoding: str | None = option(None, "Encoding of the file (task.encoding)."),
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     precision: options.PrecisionName = "fp32",

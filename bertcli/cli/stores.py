@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from bertcli.cli.options import Config, Json, Set, argument, option
+from bertcli.cli.options import Config, Json, Set, argument, flag, option
 from bertcli.config.section import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
 from bertcli.system.errors import UserError
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 def prepare(
     config: Config,
     set_: Set = None,
-    overwrite: Annotated[
-        bool, option("Replace a store that does not match the config.", "--overwrite")
-    ] = False,
-    verify: Annotated[
-        bool, option("Compare all of the store with its hashes, however large it is.", "--verify")
-    ] = False,
+    overwrite: bool = flag("Replace a store that does not match the config.", "--overwrite"),
+    verify: bool = flag("Compare all of the store with its hashes, however large it is.", "--verify"),
     json_: Json = False,
 ) -> None:
     """Build only the vocabulary and the token store, and print what is in them.
@@ -125,33 +121,23 @@ tokenizer = typer.Typer(
 
 @tokenizer.command()
 def train(
-    files: Annotated[list[str], argument("Files, folders, globs, or a bundled sample: classics.")],
-    output: Annotated[Path, option("The folder to write; it must not hold a tokenizer.", "--output")],
-    vocab_size: Annotated[
-        int, option("Number of entries, special tokens included.", min=6, max=MOST_TOKENS)
-    ] = 30522,
-    family: Annotated[FamilyName, option("Family whose special tokens are used (model.family).")] = "bert",
-    kind: Annotated[
-        TokenizerKind | None, option("Kind of the tokenizer (tokenizer.kind); default: the family's.")
-    ] = None,
-    cased: Annotated[
-        bool | None, option("Keep upper case; default: the family's choice.", "--cased/--uncased")
-    ] = None,
-    strip_accents: Annotated[
-        bool, option("Remove accents (é: e), as BERT-uncased does.", "--strip-accents")
-    ] = False,
-    format_: Annotated[
-        Literal["text", "sentences", "jsonl", "parquet"],
-        option("Format of the files (corpus.format).", "--format"),
-    ] = "text",
-    text_key: Annotated[str, option("The key or column of the text.")] = "text",
-    encoding: Annotated[str, option("Encoding of the files.")] = "utf-8",
-    language: Annotated[
-        str,
-        option(
-            "Language (corpus.language); tr, az and lt have their own rules for lower case.", metavar="CODE"
-        ),
-    ] = "en",
+    files: list[str] = argument(..., "Files, folders, globs, or a bundled sample: classics."),
+    output: Path = option(..., "The folder to write; it must not hold a tokenizer.", "--output"),
+    vocab_size: int = option(30522, "Number of entries, special tokens included.", min=6, max=MOST_TOKENS),
+    family: FamilyName = option("bert", "Family whose special tokens are used (model.family)."),
+    kind: TokenizerKind | None = option(
+        None, "Kind of the tokenizer (tokenizer.kind); default: the family's."
+    ),
+    cased: bool | None = option(None, "Keep upper case; default: the family's choice.", "--cased/--uncased"),
+    strip_accents: bool = flag("Remove accents (é: e), as BERT-uncased does.", "--strip-accents"),
+    format_: Literal["text", "sentences", "jsonl", "parquet"] = option(
+        "text", "Format of the files (corpus.format).", "--format"
+    ),
+    text_key: str = option("text", "The key or column of the text."),
+    encoding: str = option("utf-8", "Encoding of the files."),
+    language: str = option(
+        "en", "Language (corpus.language); tr, az and lt have their own rules for lower case.", metavar="CODE"
+    ),
 ) -> None:
     """Train a vocabulary; print its folder.
 
@@ -199,20 +185,13 @@ def train(
 
 @tokenizer.command()
 def encode(
-    tokenizer: Annotated[
-        Path,
-        option(
-            "A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.", "--tokenizer"
-        ),
-    ],
-    texts: Annotated[
-        list[str] | None, argument("Texts; default: lines of standard input.", "[TEXT]...")
-    ] = None,
-    input_: Annotated[Path | None, option("A file with a text a line.", "--input")] = None,
-    cased: Annotated[bool, option("Keep upper case and accents, for a bare vocab.txt.", "--cased")] = False,
-    json_: Annotated[
-        bool, option("Print one JSON object a text: text, ids, tokens, readable.", "--json")
-    ] = False,
+    tokenizer: Path = option(
+        ..., "A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.", "--tokenizer"
+    ),
+    texts: list[str] | None = argument(None, "Texts; default: lines of standard input.", "[TEXT]..."),
+    input_: Path | None = option(None, "A file with a text a line.", "--input"),
+    cased: bool = flag("Keep upper case and accents, for a bare vocab.txt.", "--cased"),
+    json_: bool = flag("Print one JSON object a text: text, ids, tokens, readable.", "--json"),
 ) -> None:
     """Show the tokens and ids of texts, with the special tokens that a model reads.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -54,12 +54,12 @@ def finetune(
 def verify_resume(
     config: AnyConfig,
     set_: Set = None,
-    steps: Annotated[int, options.count("Number of steps of each run, at most the config's own.")] = 40,
-    kills: Annotated[int, options.count("Number of times that the second run is killed.")] = 5,
-    seed: Annotated[int, options.option("Seed of the random moments of the kills.", min=0, max=MOST)] = 0,
-    folder: Annotated[
-        Path | None, options.option("Folder for the files of the runs; default: a temporary folder.")
-    ] = None,
+    steps: int = options.count(40, "Number of steps of each run, at most the config's own."),
+    kills: int = options.count(5, "Number of times that the second run is killed."),
+    seed: int = options.option(0, "Seed of the random moments of the kills.", min=0, max=MOST),
+    folder: Path | None = options.option(
+        None, "Folder for the files of the runs; default: a temporary folder."
+    ),
     json_: Json = False,
 ) -> None:
     """Prove on this machine that a killed and resumed run of CONFIG gives the same result.

@@ -5,46 +5,40 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from bertcli.cli import options
-from bertcli.cli.options import argument, count, option
+from bertcli.cli.options import argument, count, flag, option
 from bertcli.config.section import MOST_TOKENS
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
-TextColumn = Annotated[str, option("The file's column of text, by name or number.", metavar="COLUMN")]
+TextColumn = Annotated[str, option(..., "The file's column of text, by name or number.", metavar="COLUMN")]
 TextFormat = Annotated[
     str,
     option(
-        "Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.", "--format"
+        ...,
+        "Format, also of standard input: tsv, csv, jsonl, parquet, fasttext; .txt: a text a line.",
+        "--format",
     ),
 ]
-Encoding = Annotated[str, option("Encoding of the file.")]
+Encoding = Annotated[str, option(..., "Encoding of the file.")]
 
 
 def embed(
     model: options.Model,
-    texts: Annotated[list[str] | None, argument("Texts; each one gets a vector.", "TEXT")] = None,
+    texts: list[str] | None = argument(None, "Texts; each one gets a vector.", "TEXT"),
     input_: options.Input = None,
-    output: Annotated[
-        Path | None,
-        option("A .npy (float32), .jsonl or .parquet file; default: standard output.", metavar="FILE"),
-    ] = None,
-    json_: Annotated[
-        bool, option("Print JSON lines on standard output, as without --output.", "--json")
-    ] = False,
-    pooling: Annotated[
-        Literal["mean", "cls", "max"] | None,
-        option("How tokens become a vector. Default: the folder's own, else mean."),
-    ] = None,
-    normalize: Annotated[
-        bool | None,
-        option(
-            "Scale vectors to length 1. Default: the folder's own, else not.", "--normalize/--no-normalize"
-        ),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        option("Most tokens of a text that are read. Default: the folder's own.", min=3, max=MOST_TOKENS),
-    ] = None,
+    output: Path | None = option(
+        None, "A .npy (float32), .jsonl or .parquet file; default: standard output.", metavar="FILE"
+    ),
+    json_: bool = flag("Print JSON lines on standard output, as without --output.", "--json"),
+    pooling: Literal["mean", "cls", "max"] | None = option(
+        None, "How tokens become a vector. Default: the folder's own, else mean."
+    ),
+    normalize: bool | None = option(
+        None, "Scale vectors to length 1. Default: the folder's own, else not.", "--normalize/--no-normalize"
+    ),
+    max_length: int | None = option(
+        None, "Most tokens of a text that are read. Default: the folder's own.", min=3, max=MOST_TOKENS
+    ),
     text: TextColumn = "text",
     columns: options.Columns = None,
     format_: TextFormat = "auto",
@@ -103,18 +97,16 @@ def embed(
 
 def similarity(
     model: options.Model,
-    queries: Annotated[
-        list[str],
-        argument(
-            "Texts, or - for a pipe; without --input, one text and those to compare with it.", metavar="QUERY"
-        ),
-    ],
+    queries: list[str] = argument(
+        ...,
+        "Texts, or - for a pipe; without --input, one text and those to compare with it.",
+        metavar="QUERY",
+    ),
     input_: options.Input = None,
-    vectors: Annotated[
-        Path | None,
-        option("The vectors of --input: a .npy file that bertcli embed made from it.", metavar="FILE"),
-    ] = None,
-    top: Annotated[int, count("Number of texts for each query.")] = 10,
+    vectors: Path | None = option(
+        None, "The vectors of --input: a .npy file that bertcli embed made from it.", metavar="FILE"
+    ),
+    top: int = count(10, "Number of texts for each query."),
     json_: options.JsonLines = False,
     text: TextColumn = "text",
     columns: options.Columns = None,
