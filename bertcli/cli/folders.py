@@ -12,7 +12,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
-    from bertcli.folders.onnx_comparison import Comparison
+    from bertcli.folders.onnx_folder import Comparison
 
 
 def convert(

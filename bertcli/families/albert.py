@@ -1,16 +1,13 @@
 """ALBERT (Lan et al. 2020): BERT's layers with shared weights, narrow embeddings, order of sentences."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from bertcli.families.bert import BERT, ENCODER_ALONE
-from bertcli.families.family import Family, Fresh, Head, bert_layers, class_names, task_heads
+from bertcli.families.family import Family, Fresh, Head, Keys, bert_layers, class_names, task_heads
 from bertcli.objectives.registry import MLM, MLM_SOP
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
 
 
-def _groups(config: Mapping[str, Any]) -> dict[str, Any]:
+def _groups(config: Keys) -> Keys:
     groups, layers = config.get("num_hidden_groups", 1), config.get("num_hidden_layers")
     if type(groups) is int and type(layers) is int and groups > layers:
         raise ValueError(f"num_hidden_groups: {groups} groups, but only {layers} layers")

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from bertcli.objectives.registry import MLM, Objective
 
+Keys = Mapping[str, Any]
+"""The keys of a `config.json`."""
 Spellings = tuple[tuple[str, str], ...]
 """Regular expressions and their replacements, applied one after the other."""
 
@@ -102,7 +104,7 @@ class Family:
     sizes: Mapping[str, tuple[str, int | None]]
     rates: Mapping[str, tuple[str, float | None]]
     fixed: Mapping[str, tuple[Any, ...]]
-    written: Mapping[str, Any]
+    written: Keys
     tensors: Mapping[str, str]
     prefix: str
     tied_decoder: str
@@ -110,8 +112,8 @@ class Family:
     classes: Mapping[str, str]
     choices: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     parts: Mapping[str, Any] = field(default_factory=dict)
-    derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
-    keys: Callable[[Any], Mapping[str, Any]] = lambda architecture: {}
+    derive: Callable[[Keys], Keys] = lambda config: {}
+    keys: Callable[[Any], Keys] = lambda architecture: {}
     objectives: tuple[Objective, ...] = (MLM,)
     row_keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     fused: Fused | None = None
@@ -247,7 +249,7 @@ class Fresh:
     generator: Callable[[int], Generator] | None = None
     max_positions: int = 512
     feed_forward: float = 4.0
-    keys: Callable[[int, int], Mapping[str, Any]] = lambda hidden, max_positions: {}
+    keys: Callable[[int, int], Keys] = lambda hidden, max_positions: {}
 
     @property
     def objective(self) -> Objective:

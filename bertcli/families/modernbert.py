@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertcli.families.bert import SIZES
-from bertcli.families.family import Family, Fresh, Fused, Head, class_names, task_heads
+from bertcli.families.family import Family, Fresh, Fused, Head, Keys, class_names, task_heads
 
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
@@ -15,7 +15,7 @@ _BASES = {_FULL: 160_000.0, _LOCAL: 10_000.0}
 _DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="head.norm")
 
 
-def _derive(config: Mapping[str, Any]) -> dict[str, Any]:
+def _derive(config: Keys) -> Keys:
     window = config.get("local_attention", 128)
     if type(window) is not int or window < 2:
         raise ValueError(f"local_attention: {window!r} is not an integer above 1")
@@ -27,7 +27,7 @@ def _derive(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _layer_types(config: Mapping[str, Any]) -> list[str]:
+def _layer_types(config: Keys) -> list[str]:
     every, number = config.get("global_attn_every_n_layers", 3), config.get("num_hidden_layers")
     types = config.get("layer_types")
     if types is None:
@@ -39,7 +39,7 @@ def _layer_types(config: Mapping[str, Any]) -> list[str]:
     return types
 
 
-def _base(config: Mapping[str, Any], kind: str, old: str) -> float:
+def _base(config: Keys, kind: str, old: str) -> float:
     """The base of the rotary angles, from the newer key or the older one."""
     key, given = "rope_parameters", config.get("rope_parameters") or {}
     rope = given.get(kind) or {} if isinstance(given, Mapping) else None
@@ -53,7 +53,7 @@ def _base(config: Mapping[str, Any], kind: str, old: str) -> float:
     return float(base)
 
 
-def _keys(architecture: Any) -> dict[str, Any]:
+def _keys(architecture: Any) -> Keys:
     bases = dict(zip((_FULL, _LOCAL), architecture.rotary_bases, strict=True))
     return {
         "local_attention": 2 * architecture.window,

@@ -4,15 +4,13 @@ Positions begin after the index of padding. There is one segment, and no next-se
 `<s>` through a dense layer of its own.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from bertcli.families.bert import BERT
-from bertcli.families.family import Family, Fresh, Head, bert_layers, class_names, task_heads
+from bertcli.families.family import Family, Fresh, Head, Keys, bert_layers, class_names, task_heads
 
 
-def _first_position(config: Mapping[str, Any]) -> dict[str, int]:
+def _first_position(config: Keys) -> Keys:
     pad_id = config.get("pad_token_id", 1)
     if type(pad_id) is not int or pad_id < 0:
         raise ValueError(f"pad_token_id: {pad_id!r} is not a token id; positions begin after it")

@@ -136,11 +136,13 @@ class DisentangledAttention(Attention):
         middle = len(self.distance_rows) // 2
         rows_E = self.distance_rows[middle + 1 - length : middle + length]
         rows_E = (rows_E - span + reach).to(table_PD.device)
+
+        def read(layer: nn.Linear) -> Tensor:
+            return self.split_heads(layer(near_1PD))[0].index_select(1, rows_E)
+
         key_NEH = query_NEH = None
         if self.relative.content_to_position:
-            layer = self.key if shared else self.position_key
-            key_NEH = self.split_heads(layer(near_1PD))[0].index_select(1, rows_E)
+            key_NEH = read(self.key if shared else self.position_key)
         if self.relative.position_to_content:
-            layer = self.query if shared else self.position_query
-            query_NEH = self.split_heads(layer(near_1PD))[0].index_select(1, rows_E)
+            query_NEH = read(self.query if shared else self.position_query)
         return key_NEH, query_NEH

@@ -5,7 +5,7 @@
 Small random models, saved by transformers and exported by bertcli. The outputs of onnxruntime are compared
 with bertcli's by `folders.onnx_folder`: one long row, rows of one token, and rows whose last tokens are all
 padding. Then both answer 1,000 texts of random words, in batches; of models without a task,
-`folders.onnx_comparison` compares words for masks, or vectors. A line ends with the file's size relative to
+`folders.onnx_folder` compares words for masks, or vectors. A line ends with the file's size relative to
 the weights. Needs the test extras; about 20 seconds for each of some 80 lines. Exit code 1 where an answer
 differs.
 """
@@ -26,8 +26,7 @@ import transformers
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bertcli.families.registry import FAMILIES
-from bertcli.folders.onnx_comparison import agreement
-from bertcli.folders.onnx_folder import export_onnx
+from bertcli.folders.onnx_folder import agreement, export_onnx
 from bertcli.folders.onnx_source import NO_TASK, Source, read_source, weight_bytes
 from bertcli.inference.inputs import example_of
 from bertcli.inference.onnx_model import OnnxModel

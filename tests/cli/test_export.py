@@ -21,7 +21,7 @@ from bertcli.cli import main as cli
 from bertcli.cli.folders import _table
 from bertcli.config.task import TaskSettings
 from bertcli.folders import onnx_folder as verify
-from bertcli.folders.onnx_comparison import Comparison, Form
+from bertcli.folders.onnx_folder import Comparison, Form
 from bertcli.folders.onnx_graph import ExportedModel
 from bertcli.folders.onnx_source import MOST_BYTES
 from bertcli.tasks.files import read_examples

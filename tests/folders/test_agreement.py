@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertcli.folders.onnx_comparison import agreement
+from bertcli.folders.onnx_folder import agreement
 from bertcli.folders.onnx_source import NO_TASK, read_source
 from bertcli.inference.inputs import example_of
 from bertcli.inference.onnx_model import OnnxModel

@@ -27,7 +27,7 @@ def test_a_small_sample_is_read_again_until_there_are_32_rows_at_once(
         timed.append((batch_size, [list(row.ids) for row in rows]))
         return dict.fromkeys(models, 1.0)
 
-    monkeypatch.setattr("bertcli.folders.onnx_comparison.rows_per_second", speeds)
+    monkeypatch.setattr("bertcli.folders.onnx_folder.rows_per_second", speeds)
     saved_model(tmp_path / "model")
     (tmp_path / "sample.txt").write_text("the cat\na dog sat\nit was dark\n")
     options = ["--encoder", "--int8", "--sample", tmp_path / "sample.txt"]
