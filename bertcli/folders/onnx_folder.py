@@ -1,4 +1,4 @@
-"""A model -> a folder with its ONNX file, checked at shapes that the exporter did not see; and with 8 bits."""
+"""A model -> a folder with its ONNX file, checked at shapes that the exporter never saw, and with 8 bits."""
 
 import statistics
 import time

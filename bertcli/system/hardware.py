@@ -22,7 +22,7 @@ from bertcli.system.memory import (
 
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
-_MICRO_BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
+_CPU_TOKENS, _GPU_TOKENS = 16_384, 131_072
 """Most tokens at once. A device of this kind gains no speed beyond it, and only uses more memory."""
 _LABELED_ROWS, _LABELED_TOKENS = 16, 512
 """Labeled rows at once on a CPU: a multiple of 16 with about 512 tokens, at least 16.
@@ -42,7 +42,7 @@ def resolve_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise UserError(f"device: {name!r} is unknown; give auto, cpu, cuda or cuda:N") from None
-    if device.type not in _MICRO_BATCH_TOKENS:
+    if device.type not in ("cpu", "cuda"):
         raise UserError(f"device: {name!r} is not supported; give auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = f"{torch.cuda.device_count()} CUDA devices" if torch.cuda.is_available() else "no CUDA device"
@@ -87,36 +87,15 @@ def resolve_workers(workers: int | Literal["auto"], device: torch.device) -> int
     return min(4, max(1, len(os.sched_getaffinity(0)) - 1)) if device.type == "cuda" else 0
 
 
-def auto_micro_batch_size(
-    architecture: Architecture,
-    sizes: StepSizes,
-    batch_size: int,
-    device: torch.device,
-    num_local_ranks: int = 1,
-    memory: float | None = None,
-    mean_length: float | None = None,
-) -> int:
-    """Rows at once: as many as fit into the device's memory and still gain speed.
+def fast_rows(sizes: StepSizes, mean_length: float | None) -> int:
+    """The most rows at once with which a device still gains speed; `sizes.rows` is ignored.
 
-    Args:
-        sizes: the sizes of the step; its `rows` are ignored.
-        batch_size: the most rows.
-        num_local_ranks: processes on this machine, which share a CPU's memory.
-        memory: bytes; None: all that the device has.
-        mean_length: tokens of a labeled row; None: the rows are full.
+    `mean_length`: tokens of a labeled row; None: the rows are full.
     """
-    by_speed = max(1, _MICRO_BATCH_TOKENS[device.type] // sizes.length)
-    if sizes.on_cpu and mean_length is not None:
-        short = int(_LABELED_TOKENS / mean_length) // _LABELED_ROWS * _LABELED_ROWS
-        by_speed = min(by_speed, max(_LABELED_ROWS, short))
-    return fitting_rows(
-        architecture,
-        sizes,
-        at_most=min(batch_size, by_speed),
-        device=device,
-        num_local_ranks=num_local_ranks,
-        memory=memory,
-    )
+    rows = max(1, (_CPU_TOKENS if sizes.on_cpu else _GPU_TOKENS) // sizes.length)
+    if not sizes.on_cpu or mean_length is None:
+        return rows
+    return min(rows, max(_LABELED_ROWS, int(_LABELED_TOKENS / mean_length) // _LABELED_ROWS * _LABELED_ROWS))
 
 
 def fitting_rows(
@@ -127,7 +106,11 @@ def fitting_rows(
     num_local_ranks: int = 1,
     memory: float | None = None,
 ) -> int:
-    """Rows at once: as many as fit into the memory. The arguments are those of `auto_micro_batch_size`.
+    """Rows at once: as many as fit into the device's memory, at most `at_most`; `sizes.rows` is ignored.
+
+    Args:
+        num_local_ranks: processes on this machine, which share a CPU's memory.
+        memory: bytes; None: all that the device has.
 
     The memory that is free now does not count. The rows at once decide which dropout is drawn and how sums
     are rounded, so the same config would give other weights on a busy machine. A CPU also holds a copy of

@@ -24,8 +24,8 @@ from bertcli.corpus.sources import find_sources
 from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import (
-    auto_micro_batch_size,
     crowded,
+    fast_rows,
     fitting_rows,
     resolve_device,
     resolve_precision,
@@ -123,19 +123,12 @@ def decide_loop(
     )
     num_ranks = ranks.num_local_ranks()
     if micro_batch_size == "auto":
+        at_most = min(training.largest_batch, fast_rows(sizes, mean_length))
         if joint_rows is not None:
-            micro_batch_size = fitting_rows(
-                architecture, sizes, at_most=joint_rows, device=device, num_local_ranks=num_ranks
-            )
-        else:
-            micro_batch_size = auto_micro_batch_size(
-                architecture,
-                sizes=sizes,
-                batch_size=training.largest_batch,
-                device=device,
-                num_local_ranks=num_ranks,
-                mean_length=mean_length,
-            )
+            at_most = joint_rows
+        micro_batch_size = fitting_rows(
+            architecture, sizes, at_most=at_most, device=device, num_local_ranks=num_ranks
+        )
     micro_batch_size = min(micro_batch_size, joint_rows or training.largest_batch)
     if warning := crowded(
         architecture, replace(sizes, rows=micro_batch_size), device, num_local_ranks=num_ranks

@@ -9,8 +9,9 @@ import torch
 from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import (
-    auto_micro_batch_size,
     crowded,
+    fast_rows,
+    fitting_rows,
     resolve_device,
     resolve_precision,
     resolve_workers,
@@ -64,8 +65,10 @@ def rows(
 ) -> int:
     """An automatic micro-batch; in fp32, of pretraining, unless `others` say otherwise."""
     plain = StepSizes(1, length, predicted=0.15, half=False, checkpointing=False, on_cpu=device == CPU)
-    own = {name: others.pop(name) for name in ("num_local_ranks", "mean_length") if name in others}
-    return auto_micro_batch_size(architecture, replace(plain, **others), batch_size, device, **own)
+    mean_length, num_ranks = others.pop("mean_length", None), others.pop("num_local_ranks", 1)
+    sizes = replace(plain, **others)
+    at_most = min(batch_size, fast_rows(sizes, mean_length))
+    return fitting_rows(architecture, sizes, at_most, device, num_ranks)
 
 
 def test_an_automatic_micro_batch_is_no_larger_than_the_batch_or_than_gains_speed() -> None:

@@ -15,7 +15,7 @@ from bertcli.config.run import DecidedLoop, decided_loop
 from bertcli.config.schema import PretrainConfig
 from bertcli.model.architecture import training_flops
 from bertcli.system.errors import UserError
-from bertcli.system.hardware import Precision, auto_micro_batch_size, resolve_device
+from bertcli.system.hardware import Precision, fast_rows, fitting_rows, resolve_device
 from bertcli.system.memory import CHECKPOINT_BYTES, FP32, StepSizes, free_memory, resident_memory, step_memory
 from bertcli.training.wrapping import launch_seconds
 
@@ -162,13 +162,9 @@ def _decide_for(plan: Plan, known: KnownDevice) -> DecidedLoop:
     precision = known.precision if training.precision == "auto" else training.precision
     rows = training.micro_batch_size
     if rows == "auto":
-        rows = auto_micro_batch_size(
-            plan.architecture,
-            sizes=_step_sizes(plan, precision, rows=1, on_cpu=False),
-            batch_size=training.largest_batch,
-            device=torch.device("cuda"),
-            memory=known.memory,
-        )
+        sizes, device = _step_sizes(plan, precision, rows=1, on_cpu=False), torch.device("cuda")
+        at_most = min(training.largest_batch, fast_rows(sizes, mean_length=None))
+        rows = fitting_rows(plan.architecture, sizes, at_most, device=device, memory=known.memory)
     decided = {"precision": precision, "micro_batch_size": min(rows, training.largest_batch)}
     return decided_loop(training, decided | {"compile": training.compile is True})
 
