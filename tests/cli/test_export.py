@@ -285,10 +285,8 @@ def test_transformers_js_gives_the_same_answers(run_bertcli, spam: Pair, encoder
     messages = read_examples(
         spam.model.parent / "dev.tsv", TaskSettings(type="classification", text="message"), labeled=False
     )
-    texts = [example.texts[0] for example in messages]
-    texts = [
-        text for text in texts if len(text) < 28
-    ]  # transformers.js has no limit of tokens of its own here
+    # transformers.js has no limit of tokens of its own here
+    texts = [text for example in messages if len(text := example.texts[0]) < 28]
     assert texts
     theirs = in_node(spam.onnx, "text-classification", "fp32", *texts)
     ours = answers(run_bertcli("predict", spam.onnx, *texts, "--json")[1])
