@@ -119,10 +119,8 @@ def _torch_as_now() -> Callable[[], None]:
 
     deterministic: Any = torch.utils.deterministic  # pyright: ignore[reportAttributeAccessIssue]
     filled = deterministic.fill_uninitialized_memory
-    is_on, only_warns = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    is_on = torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     threads, dtype, filters = torch.get_num_threads(), torch.get_default_dtype(), warnings.filters[:]
     generator = torch.get_rng_state()
     generators = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertcli.batches.batch import RowBatch, batch_of
+from bertcli.batches.batch import batch_of
 from bertcli.folders import convert, locate, model_files, sealed
 from bertcli.folders.onnx_graph import ExportedModel, write_int8, write_onnx
 from bertcli.folders.onnx_source import Source, weight_bytes
@@ -167,17 +167,12 @@ def rows_per_second(
     seconds: dict[str, list[float]] = {name: [] for name in models}
     for round_ in range(_ROUNDS + 1):
         for name, model in models.items():
-            taken = _seconds(model, batches)
+            begun = time.perf_counter()
+            for batch in batches:
+                model(batch.ids_BT, batch.segments_BT, batch.mask_BT)
             if round_ > 0:  # the first one prepares memory
-                seconds[name].append(taken)
+                seconds[name].append(time.perf_counter() - begun)
     return {name: len(rows) / statistics.median(taken) for name, taken in seconds.items()}
-
-
-def _seconds(model: nn.Module, batches: Sequence[RowBatch]) -> float:
-    begun = time.perf_counter()
-    for batch in batches:
-        model(batch.ids_BT, batch.segments_BT, batch.mask_BT)
-    return time.perf_counter() - begun
 
 
 BATCH_SIZES = (1, 32)

@@ -28,10 +28,6 @@ def drop(module: Dropout, values: Tensor) -> Tensor:
     return _Drop.apply(values, module.p)  # pyright: ignore[reportReturnType]
 
 
-def _is_faster(module: Dropout, values: Tensor) -> bool:
-    return module.training and module.p > 0 and is_on_cpu("dropout", values)
-
-
 def draw(values: Tensor, probability: float) -> tuple[Tensor, float]:
     """A uint8 for each value, 0 with this probability, else 1; and the scale of the kept values.
 
@@ -84,4 +80,8 @@ def _scaled(values: Tensor, kept: Tensor, scale: float) -> Tensor:
     return torch.addcmul(values.new_zeros(()), values, kept.to(values.dtype), value=scale)
 
 
-replace(Dropout.forward, drop, when=_is_faster)
+replace(
+    Dropout.forward,
+    drop,
+    when=lambda module, values: module.training and module.p > 0 and is_on_cpu("dropout", values),
+)

@@ -1,14 +1,12 @@
 """A layer on packed rows; the last layer computes only selected tokens. It replaces `EncoderLayer.forward`,
 and with it `Attention.forward`."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.fast.packing import Packing, take
-from bertcli.model.layer import Attention, EncoderLayer, Rows
+from bertcli.model.layer import Attention, EncoderLayer
 from bertcli.model.seam import replace
 
 
@@ -35,10 +33,6 @@ def run_layer(
         residual_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
     attended_KD = attend_packed(layer.attention, querying_KD, input_RD, packing=packing, shared=shared)
     return layer.combine(residual_KD, attended_KD)
-
-
-def _is_packed(layer: EncoderLayer, hidden: Tensor, rows: Rows, *shared: Tensor, **named: Any) -> bool:
-    return isinstance(rows, Packing)
 
 
 def _run_for_queries(
@@ -97,4 +91,6 @@ def _heads(
     return by_head.permute(2, 0, 3, 1, 4).unbind()
 
 
-replace(EncoderLayer.forward, run_layer, when=_is_packed)
+replace(
+    EncoderLayer.forward, run_layer, when=lambda layer, hidden, rows, *_, **named: isinstance(rows, Packing)
+)
