@@ -104,8 +104,12 @@ def contents(folder: Path) -> Contents:
 
 def is_intact(folder: Path) -> bool:
     """True if `folder` is bertcli's, has its own name, and holds all that was written."""
-    name, files = _listed(folder)
-    return name == folder.name and all(_is_as_listed(folder / listed, files[listed]) for listed in files)
+    try:
+        name, files = _read(folder)
+        own = set(contents(folder).own)
+    except _UNREADABLE:
+        return False
+    return name == folder.name and all(folder / listed in own for listed in files)
 
 
 def is_renamed(folder: Path) -> bool:
@@ -167,7 +171,7 @@ def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
     text = plain_text(folder / MANIFEST)
     value = json.loads(text)
     name, files = value["name"], value["files"]
-    if text != _manifest(name, files) or not isinstance(files, dict):
+    if text != _manifest(name, files):
         raise _ChangedError(f"{MANIFEST} has changed")
     return name, files
 
