@@ -196,9 +196,8 @@ def write_new(destination: Path, fill: Callable[[Path], Written]) -> Written:
     something, or cannot be written.
     """
     check_new(destination)
-    with disk_errors(
-        f"{destination}: could not be written", "and try again", "name a folder that can be written"
-    ):
+    failed = f"{destination}: could not be written"
+    with disk_errors(failed, "and try again", "name a folder that can be written"):
         return write_folder(destination.absolute(), fill, sealed=False)
 
 
