@@ -213,7 +213,8 @@ def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[M
     finish.check_heldout(progress, fraction)
     hashes = [sha256 for _, journal in journals for sha256 in journal.hashes]
     sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
-    for change in matching.different_files(sources, plan.sources):
+    change = next(matching.different_files(sources, plan.sources), None)
+    if change is not None:
         raise UserError(f"{change}, while the store was built; run the command again")
     options = matching.store_options(config)
     manifest = finish.count_store(partial, tokenizer, progress, options=options, sources=sources)

@@ -58,7 +58,7 @@ class Run(Generic[Asked]):
         asked: the config as it was given; on a resume, with the decisions of the saved run.
         resume: true if `--resume` was given.
         resume_command: the command that resumes the run.
-        saved: the decided config of the run that goes on; None: no step of it was taken.
+        saved: the decided config of the run that goes on; None: no run was accepted here before.
     """
 
     def __init__(self, verb: str, asked: Asked, resume: bool, resume_command: str):
@@ -136,10 +136,7 @@ def claimed(run: Run[Asked], inputs: Callable[[], Iterable[Input]], overwrite: b
         UserError: bad input, a folder in use, a full disk, a run that diverged. Saved files stay intact.
         SystemExit: after a signal to stop; a checkpoint is saved.
     """
-    with (
-        said_on_ctrl_c(run.lost),
-        ranks.first_holds(run.folder.claim(run.resume, overwrite, inputs)),
-    ):
+    with said_on_ctrl_c(run.lost), ranks.first_holds(run.folder.claim(run.resume, overwrite, inputs)):
         run.read_saved()
         yield
 
@@ -150,16 +147,16 @@ class Prepared:
 
     Attributes:
         config: the decided config.
-        micro_batches: number of the first step -> this rank's share of each step from there on.
+        micro_batches: a function that gives this rank's share of each step, from the step of that number on.
         save_model: a function that writes the model folder of a checkpoint.
         read_weights: a function that reads a model folder: name in the model -> weight.
         evaluate: a function that computes the held-out scores of the model; None: nothing is held out.
         best: the best model by these scores, which is kept; None: only the last model is.
         lines: lines that say what is trained, and how.
         health: the reference values of the losses.
-        work: step -> the work of all steps up to it, in any unit.
-        rate_scale: name of a parameter -> the factor of its learning rate.
-        usable: whether a resume may go on from a checkpoint with these counters.
+        work: a function that gives the work of all steps up to a step, in any unit.
+        rate_scale: a function that gives the factor of a parameter's learning rate, by its name.
+        usable: a function that tells by its counters whether a resume may go on from a checkpoint.
         branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
         steps_per_epoch: steps of an epoch; None: epochs are not counted.
     """

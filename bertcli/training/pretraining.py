@@ -1,4 +1,4 @@
-"""The stages of a pretraining run: raw text -> a model folder."""
+"""A pretraining run: raw text -> a model folder."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
