@@ -21,6 +21,7 @@ import yaml
 
 from bertcli.cli import main as cli
 from bertcli.samples import SAMPLES
+from tests.warm import Warm
 
 
 def write_corpus(path: Path, documents: int = 40, paragraphs: int = 12) -> Path:
@@ -111,6 +112,18 @@ def run_process(*arguments: object, **options: Any) -> subprocess.CompletedProce
     return done
 
 
+def run_warm(
+    *arguments: object, input: str | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """As `run_process`, but with all modules imported already."""
+    pipes: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    if input is not None:
+        pipes["stdin"] = subprocess.PIPE
+    process = Warm(*arguments, **(pipes | options))
+    out, err = process.communicate(input, timeout=300)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err and without_waiting(err))
+
+
 def start_and_signal(verb: str, config: Path, run: Path, step: int, number: signal.Signals) -> int:
     """Start or resume a run, send the signal once metrics.jsonl shows `step`, return the exit code."""
     nowhere = subprocess.DEVNULL
@@ -120,7 +133,7 @@ def start_and_signal(verb: str, config: Path, run: Path, step: int, number: sign
 
 
 def start_and(
-    act: Callable[[subprocess.Popen[Any]], None],
+    act: Callable[[subprocess.Popen[str]], None],
     verb: str,
     config: Path,
     run: Path,
@@ -128,7 +141,7 @@ def start_and(
     **popen: Any,
 ) -> int:
     """As `start_and_signal`, with another thing to do."""
-    process = subprocess.Popen([sys.executable, "-m", "bertcli", verb, str(config), "--resume"], **popen)
+    process = Warm(verb, config, "--resume", **popen)
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         metrics = run / "metrics.jsonl"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import signal
 import struct
-import subprocess
-import sys
 import termios
 from collections.abc import Sequence
 
 from tests.small_runs import without_waiting
+from tests.warm import Warm
 
 CTRL_C = b"\x03"
 
@@ -28,15 +26,7 @@ def on_a_terminal(
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
-    def begin() -> None:
-        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
-        for number in (signal.SIGINT, signal.SIGHUP):  # where the tests themselves run in the background
-            signal.signal(number, signal.SIG_DFL)
-
-    command = [sys.executable, "-m", "bertcli", *map(str, arguments)]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=begin
-    )
+    process = Warm(*arguments, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     shown, seen, waiting = b"", 0, list(typed)
     with contextlib.suppress(OSError):  # how Linux says that the other side is closed

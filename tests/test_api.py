@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import bertcli
+from bertcli.training.optimizer import AdamW
 from tests.finetunes import spam_config, spam_files
 from tests.folders.folders import saved_model
 from tests.small_runs import small_config, write_config, write_corpus
@@ -153,16 +153,16 @@ def test_ctrl_c_saves_a_checkpoint_and_a_resume_ends_as_the_whole_run(
     whole, stopped = (small_config(corpus, tmp_path / name, **keys) for name in ("whole", "stopped"))
     bertcli.pretrain(whole)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
-    optimizer_step, steps = torch.optim.AdamW.step, iter(range(1, 7))
+    optimizer_step, steps = AdamW.step, iter(range(1, 7))
 
-    def step(self: torch.optim.AdamW, *arguments: Any) -> Any:
+    def step(self: AdamW, *arguments: Any) -> Any:
         if next(steps) == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return optimizer_step(self, *arguments)
 
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(torch.optim.AdamW, "step", step)
+            patch.setattr(AdamW, "step", step)
             with pytest.raises(KeyboardInterrupt):
                 bertcli.pretrain(stopped)
     finally:

@@ -130,7 +130,8 @@ def _torch_as_now() -> Callable[[], None]:
         torch.set_rng_state(generator)
         if generators is not None:
             torch.cuda.set_rng_state_all(generators)
-        torch.use_deterministic_algorithms(is_on, warn_only=only_warns)
+        if torch.are_deterministic_algorithms_enabled() != is_on:  # setting it imports torch's compiler
+            torch.use_deterministic_algorithms(is_on, warn_only=only_warns)
         deterministic.fill_uninitialized_memory = filled
         torch.set_default_dtype(dtype)
         if torch.get_num_threads() != threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +16,26 @@ from bertcli.system.errors import UserError
 from bertcli.training import wrapping
 
 
+class AdamW(torch.optim.AdamW):
+    """torch's AdamW without the decorators that tell torch's compiler to leave its methods alone.
+
+    Nothing is compiled where the loop calls them, but the decorators import the compiler, with 700 modules:
+    as long as the import of torch itself.
+    """
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
+    zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
+    add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
+    _cuda_graph_capture_health_check = inspect.unwrap(torch.optim.AdamW._cuda_graph_capture_health_check)
+
+
 def build_optimizer(
     model: nn.Module,
     betas: tuple[float, float],
     weight_decay: float,
     rate_scale: Callable[[str], float] = lambda name: 1.0,
     eps: float = 1e-6,
-) -> torch.optim.AdamW:
+) -> AdamW:
     """AdamW over the model's trainable parameters, in torch's fused form.
 
     Vectors (biases, LayerNorm gains and offsets) are not decayed, and epsilon is 1e-6, as in the released
@@ -36,7 +50,7 @@ def build_optimizer(
                 (decay, scale), {"params": [], "weight_decay": decay, "rate_scale": scale}
             )
             group["params"].append(parameter)
-    return torch.optim.AdamW(list(groups.values()), lr=0.0, betas=betas, eps=eps, fused=True)
+    return AdamW(list(groups.values()), lr=0.0, betas=betas, eps=eps, fused=True)
 
 
 def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:

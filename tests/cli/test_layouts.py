@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.finetunes import spam_config, write_model
-from tests.small_runs import run_process, write_config
+from tests.small_runs import run_warm, write_config
 
 MESSAGES = [
     ("ham", "ok see you at home; then"),
@@ -104,7 +104,7 @@ def test_lines_of_fasttext_are_learned_from_and_answered(run_bertcli, finetuned,
         for row, bare_row in zip(answers, answered_bare, strict=True)
     ]
     with open(path) as lines:
-        piped = run_process("predict", tmp_path / "run", stdin=lines)
+        piped = run_warm("predict", tmp_path / "run", stdin=lines)
     assert piped.stdout == without
     code, out, _ = run_bertcli("evaluate", tmp_path / "run", "--data", path, "--json")
     assert (code, json.loads(out)["rows"]) == (0, 4)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.folders.folders import random_model, saved_task, tiny_tokenizer
+from tests.small_runs import run_warm
 
 
 def test_json_of_several_texts(run_bertcli, model):
@@ -39,8 +40,7 @@ def test_a_file_of_texts(run_bertcli, model, tmp_path):
 
 
 def test_a_pipe(model):
-    command = [sys.executable, "-m", "bertcli", "predict-mask", str(model), "--json"]
-    done = subprocess.run(command, input="The [MASK].\n", capture_output=True, text=True, check=True)
+    done = run_warm("predict-mask", model, "--json", input="The [MASK].\n")
     assert json.loads(done.stdout)["text"] == "The [MASK]."
 
 

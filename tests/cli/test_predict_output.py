@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.small_runs import run_process, without_waiting
+from tests.small_runs import run_process, run_warm, without_waiting
+from tests.warm import Warm
 
 
 def rows(out: str) -> list[dict[str, Any]]:
@@ -64,11 +65,10 @@ def test_a_kill_leaves_the_old_output(models, tmp_path):
         folder = tmp_path / verb
         folder.mkdir()
         (folder / "answers.jsonl").write_text("old")
-        command = [sys.executable, "-m", "bertcli", verb, models / "multi-label", "--output"]
-        command = [*map(str, command), str(folder / "answers.jsonl")]
-        process = processes[folder] = subprocess.Popen(command, stdin=subprocess.PIPE)
+        command = (verb, models / "multi-label", "--output", folder / "answers.jsonl")
+        process = processes[folder] = Warm(*command, stdin=subprocess.PIPE)
         assert process.stdin
-        process.stdin.write(b"the cat\n" * 3000)  # more than is read ahead; and the end of it never comes
+        process.stdin.write("the cat\n" * 3000)  # more than is read ahead; and the end of it never comes
         process.stdin.flush()
     for folder, process in processes.items():
         deadline = time.monotonic() + 120
@@ -93,7 +93,7 @@ def test_a_pipe_and_a_device_are_written_to_as_they_are(run_bertcli, models, tmp
 
 
 def test_a_pipe(models):
-    done = run_process("predict", models / "classification", input="the cat\ta dog\nit\tran\n")
+    done = run_warm("predict", models / "classification", input="the cat\ta dog\nit\tran\n")
     assert [row["text_b"] for row in rows(done.stdout)] == ["a dog", "ran"]
     assert done.stderr == ""
 

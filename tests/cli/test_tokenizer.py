@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.tokenizer.tokenizer import Tokenizer
-from tests.small_runs import run_cli, run_process, write_corpus
+from tests.small_runs import run_cli, run_warm, write_corpus
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_encode_reads_a_file_or_standard_input(folder: Path):
     by_file = run_cli(
         "tokenizer", "encode", "--tokenizer", folder / "out", "--input", folder / "lines.txt", "--json"
     )
-    by_pipe = run_process(
+    by_pipe = run_warm(
         "tokenizer", "encode", "--tokenizer", folder / "out", "--json", input="one\ntwo\u2028still two\n"
     )
     assert by_file.stdout == by_pipe.stdout

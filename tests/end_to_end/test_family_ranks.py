@@ -8,7 +8,7 @@ import pytest
 
 from bertcli.families.family import FamilyName
 from tests.end_to_end.test_family_pretraining import family_config
-from tests.end_to_end.test_ranks import finish, torchrun
+from tests.end_to_end.test_ranks import on_ranks
 from tests.families.published import family_folder
 from tests.finetunes import write_spam_split
 from tests.small_runs import read_rows, run_cli, write_config
@@ -40,7 +40,7 @@ def test_two_ranks_learn_what_one_does(tmp_path: Path, model_type: str, parallel
 
     alone = run_cli("finetune", config("alone"))
     assert alone.returncode == 0, alone.stderr
-    finish(torchrun("finetune", config("together")))
+    on_ranks("finetune", config("together"))
     one, two = (read_rows(tmp_path / name / "metrics.jsonl") for name in ("alone", "together"))
     assert len(one) == len(two) >= 4
     for row, other in zip(one, two, strict=True):
@@ -70,7 +70,7 @@ def test_two_ranks_pretrain_what_one_does(
 
     alone = run_cli("pretrain", config("alone"))
     assert alone.returncode == 0, alone.stderr
-    finish(torchrun("pretrain", config("together")))
+    on_ranks("pretrain", config("together"))
     one, two = (read_rows(tmp_path / name / "run" / "metrics.jsonl") for name in ("alone", "together"))
     assert len(one) == len(two) >= 6
     for row, other in zip(one, two, strict=True):

@@ -15,7 +15,7 @@ from bertcli.corpus.streams import read_lines
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.tasks.files import find_labeled_file
 from tests.finetunes import write_spam
-from tests.small_runs import read_rows, run_cli, run_process, small_config, write_config
+from tests.small_runs import read_rows, run_cli, run_warm, small_config, write_config
 
 SPAM, HAM = "URGENT! You have won a 1000 prize. Call 09061701461 now", "ok see you at home then"
 
@@ -84,7 +84,7 @@ def test_spam_is_learned(spam: tuple[Path, str]) -> None:
 
 
 def test_predict_answers(spam: tuple[Path, str]) -> None:
-    result = run_process("predict", spam[0], "--json", SPAM, HAM)
+    result = run_warm("predict", spam[0], "--json", SPAM, HAM)
     assert result.returncode == 0, result.stderr
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [answer["label"] for answer in answers] == ["spam", "ham"]

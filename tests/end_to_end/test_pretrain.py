@@ -10,7 +10,7 @@ import pytest
 import transformers
 
 from bertcli.folders.lengths import trained_length
-from tests.small_runs import read_rows, run_cli, run_process, small_config, write_config
+from tests.small_runs import read_rows, run_cli, run_process, run_warm, small_config, write_config
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_transformers_loads_the_model_unchanged(run: Path) -> None:
 
 
 def test_the_model_fills_masks_and_judges_pairs(run: Path) -> None:
-    result = run_process("predict-mask", run, "The [MASK] of the [MASK] was dark.", "--top-k", "3", "--json")
+    result = run_warm("predict-mask", run, "The [MASK] of the [MASK] was dark.", "--top-k", "3", "--json")
     assert result.returncode == 0, result.stderr
     answer = json.loads(result.stdout)
     assert [len(mask["predictions"]) for mask in answer["masks"]] == [3, 3]

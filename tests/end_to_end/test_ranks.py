@@ -1,4 +1,4 @@
-"""Real runs under torchrun: several ranks compute what one does, and what dies is begun again."""
+"""Real runs of several ranks: they compute what one does, and under torchrun what dies is begun again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from tests.small_runs import (
     write_config,
     write_corpus,
 )
+from tests.warm import Warm
 
 
 def torchrun(*arguments: object, ranks: int = 2, restarts: int = 0) -> subprocess.Popen[str]:
@@ -36,10 +38,32 @@ def torchrun(*arguments: object, ranks: int = 2, restarts: int = 0) -> subproces
     return subprocess.Popen([*command, *map(str, arguments)], env=environment, **pipes)
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    return out, err
+def start_ranks(*arguments: object, ranks: int = 2) -> list[Warm]:
+    """The ranks of a command, in the environment that torchrun makes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    shared = {"WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [
+        Warm(
+            *arguments,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {key: str(value) for key, value in (shared | of_rank(rank)).items()},
+        )
+        for rank in range(ranks)
+    ]
+
+
+def of_rank(rank: int) -> dict[str, int]:
+    return {"RANK": rank, "LOCAL_RANK": rank}
+
+
+def on_ranks(*arguments: object, ranks: int = 2) -> tuple[str, str]:
+    """What the first rank says; the others end well too."""
+    processes = start_ranks(*arguments, ranks=ranks)
+    said = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, said
+    return said[0]
 
 
 def at_step(run: Path, step: int, process: subprocess.Popen[str], act: Callable[[], None]) -> None:
@@ -96,7 +120,8 @@ def test_two_ranks_give_the_bits_of_one_though_one_is_killed(text: Path, alone: 
         os.kill(int(children[-1]), signal.SIGKILL)
 
     at_step(tmp_path / "run", 12, process, kill_last_rank)
-    out, err = finish(process)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
     assert out.split() == [str(tmp_path / "run" / "model")]
     assert "2 ranks (ddp)" in err
     assert "resuming from" in err
@@ -111,15 +136,16 @@ def forget_last_evaluation(metrics: Path) -> None:
 
 def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = torchrun("pretrain", config(text, tmp_path))
-    at_step(run, 6, process, process.terminate)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
+    first, second = start_ranks("pretrain", config(text, tmp_path))
+    at_step(run, 6, first, first.terminate)
+    second.terminate()
+    said = [rank.communicate(timeout=60) for rank in (first, second)]
+    assert [rank.returncode for rank in (first, second)] == [128 + signal.SIGTERM] * 2, said
     steps = [row["step"] for row in read_rows(run / "metrics.jsonl", "train")]
     assert (run / "checkpoints" / f"step-{steps[-1]:08d}").exists()  # saved, whatever step it was
     forget_last_evaluation(run / "metrics.jsonl")
 
-    finish(torchrun("pretrain", config(text, tmp_path, parallel="fsdp"), "--resume"))
+    on_ranks("pretrain", config(text, tmp_path, parallel="fsdp"), "--resume")
     newest = sorted((run / "checkpoints").iterdir())
     for checkpoint in newest[newest.index(run / "checkpoints" / "step-00000020") :]:
         shutil.rmtree(checkpoint)
@@ -144,14 +170,14 @@ def test_fine_tuning_and_judging_on_three_ranks(tmp_path: Path) -> None:
         if name == "alone":
             assert run_cli("finetune", path).returncode == 0
         else:
-            finish(torchrun("finetune", path, ranks=3))
+            on_ranks("finetune", path, ranks=3)
         runs.append(tmp_path / name)
     for alone, shared in zip(*(read_rows(run / "seed-1" / "metrics.jsonl") for run in runs), strict=True):
         assert shared["loss"] == pytest.approx(alone["loss"], rel=1e-5)
 
     data = ["--data", files / "dev.tsv", "--json"]
     one = json.loads(run_cli("evaluate", runs[0], *data).stdout)
-    three = json.loads(finish(torchrun("evaluate", runs[0], *data, ranks=3))[0])
+    three = json.loads(on_ranks("evaluate", runs[0], *data, ranks=3)[0])
     assert three.pop("loss") == pytest.approx(one.pop("loss"), rel=1e-6)
     assert three == one
 
@@ -169,7 +195,7 @@ def test_fine_tuning_goes_on_in_parts_from_an_evaluation(tmp_path: Path) -> None
     assert start_and_signal("finetune", config("stopped"), stopped, step=2, number=signal.SIGTERM) == 143
     forget_last_evaluation(stopped / "metrics.jsonl")
     step = read_rows(stopped / "metrics.jsonl", "train")[-1]["step"]
-    _, err = finish(torchrun("finetune", config("stopped", parallel="fsdp"), "--resume"))
+    _, err = on_ranks("finetune", config("stopped", parallel="fsdp"), "--resume")
     assert f"\nstep {step} held out" in err
     rows = (read_rows(run / "metrics.jsonl") for run in (stopped, alone))
     for row, expected in zip(*rows, strict=True):
@@ -193,7 +219,7 @@ def test_a_loss_that_joins_all_rows_is_that_of_one_rank(tmp_path: Path) -> None:
         if name == "alone":
             assert run_cli("finetune", path).returncode == 0
         else:
-            finish(torchrun("finetune", path))
+            on_ranks("finetune", path)
         runs.append(read_rows(tmp_path / name / "metrics.jsonl"))
     assert len(runs[0]) == 4
     for alone, shared in zip(*runs, strict=True):
@@ -204,16 +230,14 @@ def test_a_loss_that_joins_all_rows_is_that_of_one_rank(tmp_path: Path) -> None:
 def test_text_is_judged_together(text: Path, alone: Path) -> None:
     arguments = ["evaluate", alone, "--corpus", text, "--max-length", 32, "--batches", 3, "--json"]
     one = json.loads(run_cli(*arguments).stdout)
-    two = json.loads(finish(torchrun(*arguments))[0])
+    two = json.loads(on_ranks(*arguments)[0])
     assert two == pytest.approx(one, rel=1e-6)
 
 
 def test_an_error_is_said_once_and_ends_all_ranks(text: Path, alone: Path) -> None:
-    process = torchrun("pretrain", alone / "config.yaml")
-    out, err = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert out == ""
-    assert err.count("already has a run: --resume continues it") == 1
-    assert "/bertcli/" not in err.replace(
-        str(alone), ""
-    )  # torchrun's own report of a failed rank is no trace of ours
+    ranks = start_ranks("pretrain", alone / "config.yaml")
+    said = [rank.communicate(timeout=120) for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [2, 2]
+    assert [out for out, _ in said] == ["", ""]
+    assert said[0][1].count("already has a run: --resume continues it") == 1
+    assert said[1][1] == ""

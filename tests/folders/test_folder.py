@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -56,18 +54,6 @@ def test_a_saved_model_comes_back_to_the_bit(tmp_path, nsp):
     assert len(loaded.report.loaded) == len(model.state_dict())
     assert loaded.tokenizer.vocab_size == tiny_tokenizer().vocab_size
     assert all(parameter.requires_grad for parameter in loaded.model.parameters())
-
-
-def test_loading_does_not_wait_for_torchs_compiler(folder):
-    program = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from bertcli.folders.model_folder import load_model_folder\n"
-        f"load_model_folder(Path({str(folder)!r}))\n"
-        "heavy = {'sympy', 'torch._dynamo'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path):

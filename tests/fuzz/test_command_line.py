@@ -16,7 +16,7 @@ from tests.fuzz.guard import endure, scratch
 from tests.fuzz.mutations import damaged, fuzzed, json_files, place, put
 from tests.fuzz.test_configs import PRETRAIN, yaml_files
 from tests.fuzz.test_models import json_of
-from tests.small_runs import run_process
+from tests.small_runs import run_warm
 
 
 def command(label: str, folder: Path, *arguments: object) -> None:
@@ -70,7 +70,7 @@ def test_a_process_of_its_own_shows_no_traceback() -> None:
         )
         (folder / "laughs.yaml").write_text("a: &a [" + "[" * 900 + "]" * 900 + "]\nb: *a\n")
         for name in ("config.yaml", "laughs.yaml"):
-            result = run_process("prepare", folder / name)
+            result = run_warm("prepare", folder / name)
             assert result.returncode == 2
             assert result.stderr.startswith("error: ")
             assert "Traceback" not in result.stderr

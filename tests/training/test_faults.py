@@ -7,7 +7,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,8 @@ from bertcli.training.pretraining import pretrain
 from bertcli.training.run_folder import RunFolder
 from tests.decided import recipe
 from tests.faults import at_row, terminate
-from tests.small_runs import run_process, small_config, write_config, write_corpus
+from tests.small_runs import run_process, run_warm, small_config, write_config, write_corpus
+from tests.warm import Warm
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def saved_step(folder: Path) -> int:
 def test_a_second_run_in_the_same_folder_is_refused(text: Path, tmp_path: Path) -> None:
     path = write_config(tmp_path / "config.yaml", sections(text, tmp_path / "run"))
     with RunFolder(tmp_path / "run", PretrainConfig).claim(resume=False, overwrite=False):
-        result = run_process("pretrain", path, "--overwrite")
+        result = run_warm("pretrain", path, "--overwrite")
     assert result.returncode == 2
     assert f"output_dir {tmp_path / 'run'} is in use by process {os.getpid()} on " in result.stderr
     assert "Traceback" not in result.stderr
@@ -222,8 +222,7 @@ def test_sigterm_while_the_store_is_built_leaves_a_build_to_go_on_with(
 ) -> None:
     own = {"corpus": {"store": str(tmp_path / "store")}}
     path = write_config(tmp_path / "config.yaml", sections(text, tmp_path / "run", **own))
-    command = [sys.executable, "-m", "bertcli", "pretrain", str(path)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = Warm("pretrain", path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while process.poll() is None and not (tmp_path / "store.partial" / "building.json").exists():
         time.sleep(0.002)
     process.terminate()

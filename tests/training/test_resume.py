@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import pty
 import select
 import signal
 import subprocess
-import termios
 import threading
 from pathlib import Path
 from typing import Any
@@ -88,10 +86,6 @@ def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: 
     ours, its = pty.openpty()
     terminal: dict[str, Any] = {"stdin": its, "stdout": its, "stderr": its, "start_new_session": True}
 
-    def own_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # where the tests themselves run under nohup
-
     lost = threading.Event()
 
     def read() -> None:  # what nobody reads stops who writes it
@@ -102,12 +96,12 @@ def test_a_lost_terminal_saves_first(corpus: Path, undisturbed: Path, tmp_path: 
     reader = threading.Thread(target=read)
     reader.start()
 
-    def hang_up(process: subprocess.Popen[Any]) -> None:
+    def hang_up(process: subprocess.Popen[str]) -> None:
         lost.set()
         reader.join()
         os.close(ours)
 
-    code = start_and(hang_up, "pretrain", config, run, 7, preexec_fn=own_terminal, **terminal)
+    code = start_and(hang_up, "pretrain", config, run, 7, **terminal)
     os.close(its)
     assert code == 128 + signal.SIGHUP
     assert_no_step_was_lost(config, run, undisturbed)

@@ -14,6 +14,7 @@ from bertcli.training import verify_resume as module
 from bertcli.training.verify_resume import Verification, verify_resume
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import run_cli, small_config, write_config
+from tests.warm import Warm
 
 UNRELIABLE = """
 import json, os, sys, yaml
@@ -29,6 +30,17 @@ rows = [{"step": step, "split": "train", "loss": step + number} for step in rang
 """Gives the same losses in the folders of argument 2, others in the rest."""
 
 
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_start", warm_start)
+
+
+def warm_start(verb: str, config: Path, log: Path) -> Warm:
+    with open(log, "wb") as file:
+        return Warm(verb, config, "--resume", stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+
+
+@pytest.mark.usefixtures("warm")
 def test_a_pretraining_run_is_killed_and_ends_the_same(corpus: Path, tmp_path: Path) -> None:
     config = write_config(tmp_path / "config.yaml", small_config(corpus, tmp_path / "run"))
     result = run_cli(
@@ -46,6 +58,7 @@ def test_a_pretraining_run_is_killed_and_ends_the_same(corpus: Path, tmp_path: P
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_finetuning_run_of_several_seeds_takes_the_first(tmp_path: Path) -> None:
     spam_files(tmp_path)
     config = write_config(tmp_path / "config.yaml", spam_config(tmp_path) | {"seeds": [3, 4]})
@@ -84,6 +97,7 @@ def test_a_device_that_does_not_repeat_itself_is_named(
     assert not verify_unreliable(monkeypatch, corpus, tmp_path, "undisturbed").repeats
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_run_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     missing = small_config(tmp_path / "gone.txt", tmp_path / "run")
     config = write_config(tmp_path / "config.yaml", missing)

@@ -49,9 +49,9 @@ def test_real_tokens_are_found_among_the_packed(lengths: list[int]) -> None:
 @given(lengths)
 def test_gradients_flow_through_both(lengths: list[int]) -> None:
     packing, _, values_BTD = packed(lengths)
-    assert torch.autograd.gradcheck(packing.pack, values_BTD)
+    assert torch.autograd.gradcheck(packing.pack, values_BTD, fast_mode=True)
     packed_RD = packing.pack(values_BTD).detach().requires_grad_()
-    assert torch.autograd.gradcheck(packing.unpack, packed_RD)
+    assert torch.autograd.gradcheck(packing.unpack, packed_RD, fast_mode=True)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
