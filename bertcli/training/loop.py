@@ -148,7 +148,7 @@ def train(
         first_pass = partial(_outputs, model=model, settings=settings, step=step)
         step_task, micro_batches = joined(task, micro_batches, first_pass)
         for turn, (number, batch, is_dummy) in enumerate(micro_batches, start=1):
-            _seed_dropout(settings.seed, step, number)
+            _seed_dropout(settings, step, number)
             with wrapping.sync_gradients(model, now=turn == len(micro_batches)):
                 with autocast(settings.precision, settings.device):
                     terms = step_task.terms(model, batch.to(settings.device))
@@ -193,7 +193,7 @@ def _outputs(
 
     Gradients are on, because attention would draw other dropout without them.
     """
-    _seed_dropout(settings.seed, step, micro_batch.number)
+    _seed_dropout(settings, step, micro_batch.number)
     with wrapping.sync_gradients(model, now=False), autocast(settings.precision, settings.device):
         return task.outputs(model, micro_batch.batch.to(settings.device))
 
@@ -204,6 +204,8 @@ def _divide_gradients(parameters: Iterable[nn.Parameter], factor: float) -> None
             parameter.grad /= factor
 
 
-def _seed_dropout(seed: int, step: int, micro_batch: int) -> None:
+def _seed_dropout(settings: LoopSettings, step: int, micro_batch: int) -> None:
     """Make dropout a pure function of (seed, step, micro-batch), so that a resume draws the same."""
-    torch.manual_seed(int(make_key(seed, "dropout", step, micro_batch)))
+    # `torch.manual_seed` would note a stack trace for each kind of device that is not there: a millisecond.
+    seed = torch.default_generator.manual_seed if settings.device.type == "cpu" else torch.manual_seed
+    seed(int(make_key(settings.seed, "dropout", step, micro_batch)))
