@@ -12,12 +12,17 @@ def model(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.fixture(autouse=True)
+def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Speeds are measured for a moment only: these tests look at what is said of them."""
+    monkeypatch.setattr("bertcli.advice.bench.timing.SIZES", {"cpu": (64,)})
+    for name in ("bench.estimate", "init.fit_pretraining", "init.finetuning"):
+        monkeypatch.setattr(f"bertcli.advice.{name}.probe", lambda plan, seconds=0.2: probe(plan, 0.2))
+
+
 @pytest.fixture
 def init_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Short measurements of `init`; and a folder of its own, in which `runs/` and `bertcli.yaml` are."""
+    """A folder of its own for `init`, in which `runs/` and `bertcli.yaml` are."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bertcli.advice.bench.timing.SIZES", {"cpu": (64,)})
-    for name in ("fit_pretraining", "finetuning"):
-        monkeypatch.setattr(f"bertcli.advice.init.{name}.probe", lambda plan, seconds: probe(plan, 0.2))
     for name in ("pretraining", "finetuning"):
         monkeypatch.setattr(f"bertcli.advice.init.{name}.start_seconds", lambda module: 1.0)

@@ -260,12 +260,15 @@ def test_ctrl_c_before_training_leaves_the_next_one_to_the_caller(
     assert state() == before
 
 
-def test_closed_streams_stay_closed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_closed_streams_stay_closed(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, corpus: Path, tmp_path: Path
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("sys.stderr", None)
         patch.setattr("sys.stdout", None)
         with pytest.raises(bertcli.UserError):
             bertcli.load(folder).fill_mask("no mask")
+        bertcli.pretrain(small_config(corpus, tmp_path / "run", training={"steps": 1, "warmup_steps": 0}))
         assert (sys.stdout, sys.stderr) == (None, None)
 
 
