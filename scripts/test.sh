@@ -10,4 +10,6 @@ for other in python3.12 python3.13 python3.14; do  # those at hand read every fi
   "$other" -c "" 2> /dev/null || continue
   "$other" -W error -m compileall -q bertcli tests scripts
 done
+# Without compiled files, each of the suite's processes would compile the package again.
+unset PYTHONDONTWRITEBYTECODE
 pytest -n "$(nproc 2>/dev/null || sysctl -n hw.ncpu)" --dist worksteal "$@"

@@ -81,7 +81,15 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        (family, kind)
+        for number, family in enumerate(FAMILY_TYPES)  # a family's other heads are in tests.parity
+        for kind in ("classification", tuple(INPUTS)[1 + number % (len(INPUTS) - 1)])
+    ],
+    indirect=["family"],
+)
 def test_it_learns_a_task_and_predicts(
     run_bertcli: Bertcli, family: str, folder: Path, tmp_path: Path, kind: str
 ) -> None:

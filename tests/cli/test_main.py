@@ -13,7 +13,7 @@ import pytest
 
 from bertcli.cli import main as cli
 from bertcli.cli.main import COMMANDS
-from tests.small_runs import run_process, small_config, without_waiting, write_config
+from tests.small_runs import run_process, run_warm, small_config, without_waiting, write_config
 
 Bertcli = Callable[..., tuple[int, str, str]]
 
@@ -91,7 +91,7 @@ def test_completion_is_installed_for_the_shell(tmp_path: Path) -> None:
 
 
 def test_a_users_error_is_one_message_without_traceback_and_exit_code_2() -> None:
-    result = run_process("pretrain", "nowhere.yaml")
+    result = run_warm("pretrain", "nowhere.yaml")
     assert result.returncode == 2
     where = f"in {Path.cwd()}, where bertcli was called"
     assert result.stderr == f"error: nowhere.yaml: no such config file {where}\n"
@@ -214,7 +214,7 @@ def test_a_full_disk_behind_standard_output_is_said(unbuffered: str) -> None:
 
 def test_a_full_disk_behind_standard_output_hides_no_other_error() -> None:
     with open("/dev/full", "w") as full:
-        result = run_process("finetune", "absent.yaml", stdout=full)
+        result = run_warm("finetune", "absent.yaml", stdout=full)
     assert result.returncode == 2
     assert result.stderr.startswith("error: absent.yaml: no such config file")
     assert len(result.stderr.splitlines()) == 1

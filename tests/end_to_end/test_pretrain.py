@@ -10,7 +10,7 @@ import pytest
 import transformers
 
 from bertcli.folders.lengths import trained_length
-from tests.small_runs import read_rows, run_cli, run_process, run_warm, small_config, write_config
+from tests.small_runs import read_rows, run_cli, run_warm, small_config, write_config
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         evaluation={"every_steps": 75, "batches": 10},
         logging={"every_steps": 10},
     )
-    result = run_process("pretrain", write_config(folder / "config.yaml", config))
+    result = run_warm("pretrain", write_config(folder / "config.yaml", config))
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{folder / 'run' / 'model'}\n"
     return folder / "run"

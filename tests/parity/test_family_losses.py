@@ -1,4 +1,4 @@
-"""Twenty steps of our loop beside a plain one around transformers' model, for each family and task."""
+"""Some steps of our loop beside a plain one around transformers' model, for each family and task."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from tests.folders.folders import LABELS, SETTINGS, tiny_tokenizer  # noqa: E402
 from tests.labeled_examples import draw_examples  # noqa: E402
 from tests.parity.families import FIRST, Case, no_dropout, saved_task, their_config  # noqa: E402
 from tests.parity.test_families import kinds  # noqa: E402
-from tests.parity.test_finetune_losses import BATCH, STEPS, for_transformers, our_steps, plain_steps  # noqa: E402
+from tests.parity.test_finetune_losses import BATCH, for_transformers, our_steps, plain_steps  # noqa: E402
 
+STEPS = 6
+"""Fewer than in tests.parity.test_finetune_losses: families differ in their layers, not in the loop."""
 TASKS = [
     pytest.param(case, kind, id=f"{case.model_type}-{kind}")
     for case in FIRST
