@@ -20,10 +20,12 @@ import os
 import pkgutil
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 from functools import cache
 from pathlib import Path
@@ -39,7 +41,8 @@ class Warm(subprocess.Popen[str]):
     """
 
     def __init__(self, *arguments: object, **options: Any) -> None:
-        super().__init__([str(argument) for argument in arguments], **({"text": True} | options))
+        everything: dict[str, Any] = {"text": True} | options
+        super().__init__([str(argument) for argument in arguments], **everything)
 
     def _execute_child(self, *arguments: Any) -> None:
         """Where `subprocess.Popen` forks: ask the server for a child instead."""
@@ -60,20 +63,26 @@ class Warm(subprocess.Popen[str]):
         self._server.connect(_address())
         ours = [theirs if theirs != -1 else stream for theirs, _, stream in streams]
         _send(self._server, request, ours)
-        self.pid = int.from_bytes(self._server.recv(4), "little")
+        self.pid = self._number()
         self._child_created = True
         for theirs, other, _ in streams:
             if other != -1:  # a pipe of this object, not a file of the caller
                 os.close(theirs)
 
+    def _number(self) -> int:
+        """What the server says next: the process's number, then its status at its end."""
+        answer = self._server.recv(4)
+        assert len(answer) == 4, "the server of warm processes ended"
+        return int.from_bytes(answer, "little")
+
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
             self._server.settimeout(timeout)
             try:
-                status = self._server.recv(4)
+                status = self._number()
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
-            self.returncode = os.waitstatus_to_exitcode(int.from_bytes(status, "little"))
+            self.returncode = os.waitstatus_to_exitcode(status)
             self._server.close()
         return self.returncode
 
@@ -86,9 +95,11 @@ class Warm(subprocess.Popen[str]):
 @cache
 def _address() -> str:
     """The address of this process's server, which ends with it."""
-    name = f"bertcli-warm-{os.getpid()}"
+    folder = tempfile.mkdtemp(prefix="bertcli-warm-")
+    atexit.register(shutil.rmtree, folder)
+    address = f"{folder}/socket"
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.warm", name],
+        [sys.executable, "-m", "tests.warm", address],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -97,7 +108,7 @@ def _address() -> str:
     atexit.register(server.communicate)  # closes its standard input, which ends it
     assert server.stdout is not None
     server.stdout.readline()
-    return f"\0{name}"
+    return address
 
 
 def _send(connection: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
@@ -108,10 +119,10 @@ def _send(connection: socket.socket, request: dict[str, Any], descriptors: list[
     connection.sendall(message)
 
 
-def _serve(name: str) -> dict[str, Any]:
+def _serve(address: str) -> dict[str, Any]:
     """Fork a child for each request until standard input ends; return the request in the child alone."""
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(f"\0{name}")
+    listener.bind(address)
     listener.listen()
     woken, waker = socket.socketpair()
     waker.setblocking(False)

@@ -3,8 +3,8 @@
     python scripts/bench/two_trees.py OLD NEW [--rounds 5] [--only step finetune]
 
 A round runs each command with OLD, then with NEW, one thread each. Speeds are those of `bertcli bench`; for
-`prepare`, `check-data` and `--help` the processor time of the process and its children counts. Prints the
-median of both for each command, and the median ratio of a round: above 1, NEW is faster.
+the other commands the processor time of the process and its children counts. Prints the median of both for
+each command, and the median ratio of a round: above 1, NEW is faster.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "finetune": ("rows_per_s", FINETUNE),
     "finetune-fp32": ("rows_per_s", [*FINETUNE, "--set", "training.precision=fp32"]),
     "predict": ("texts_per_s", ["bench", "predict", "model", "--texts", "500", "--json"]),
+    "few-steps": ("", ["finetune", "spam.yaml", "--overwrite", "--set", "training.epochs=0.05"]),
     "prepare": ("", ["prepare", "corpus.yaml", "--overwrite"]),
     "check-data": ("", ["check-data", "corpus.yaml"]),
     "help": ("", ["--help"]),
