@@ -19,8 +19,8 @@ from bertcli.training import wrapping
 class AdamW(torch.optim.AdamW):
     """torch's AdamW without the decorators that tell torch's compiler to leave its methods alone.
 
-    Nothing is compiled where the loop calls them, but the decorators import the compiler, with 700 modules:
-    as long as the import of torch itself.
+    Nothing is compiled where the loop calls them. But the decorators import the compiler and 700 modules,
+    which takes as long as the import of torch.
     """
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))

@@ -258,7 +258,7 @@ def test_a_tag_of_one_sentence_is_learned(files: Path, tmp_path: Path) -> None:
 
 
 def test_no_run_waits_for_torchs_compiler(corpus: Path, config: dict[str, Any], tmp_path: Path) -> None:
-    """Its import takes as long as that of torch itself."""
+    """The compiler's import takes as long as that of torch."""
     pretraining = write_config(tmp_path / "pretrain.yaml", small_config(corpus, tmp_path / "pretrained"))
     finetuning = write_config(tmp_path / "finetune.yaml", config)
     program = (
