@@ -119,8 +119,7 @@ def _torch_as_now() -> Callable[[], None]:
 
     deterministic: Any = torch.utils.deterministic  # pyright: ignore[reportAttributeAccessIssue]
     filled = deterministic.fill_uninitialized_memory
-    is_on = torch.are_deterministic_algorithms_enabled()
-    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    determinism = _determinism()
     threads, dtype, filters = torch.get_num_threads(), torch.get_default_dtype(), warnings.filters[:]
     generator = torch.get_rng_state()
     generators = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
@@ -130,8 +129,8 @@ def _torch_as_now() -> Callable[[], None]:
         torch.set_rng_state(generator)
         if generators is not None:
             torch.cuda.set_rng_state_all(generators)
-        if torch.are_deterministic_algorithms_enabled() != is_on:  # setting it imports torch's compiler
-            torch.use_deterministic_algorithms(is_on, warn_only=only_warns)
+        if _determinism() != determinism:  # setting it imports torch's compiler
+            torch.use_deterministic_algorithms(determinism[0], warn_only=determinism[1])
         deterministic.fill_uninitialized_memory = filled
         torch.set_default_dtype(dtype)
         if torch.get_num_threads() != threads:
@@ -143,6 +142,16 @@ def _torch_as_now() -> Callable[[], None]:
         os.environ.update(variables)
 
     return restore
+
+
+def _determinism() -> tuple[bool, bool]:
+    """Whether torch uses deterministic algorithms alone, and whether it only warns of others."""
+    import torch
+
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
 
 
 def _variables() -> dict[str, str]:

@@ -199,6 +199,17 @@ def test_training_leaves_all_as_it_was(
     assert state() == before
 
 
+def test_a_caller_who_refuses_other_algorithms_still_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.training.train.run_pretraining", disturb)  # which only warns of them
+    torch.use_deterministic_algorithms(True)
+    try:
+        before = state()
+        bertcli.pretrain({})
+        assert state() == before
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_ctrl_c_at_any_line_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch, own_ctrl_c: None) -> None:
     monkeypatch.setattr("bertcli.training.train.run_pretraining", disturb)
     before, ended, moment = state(), 0, 0
