@@ -73,10 +73,12 @@ def build_from(
     names = {ours: theirs for ours, theirs in names.items() if _part(ours) not in new_parts}
     left_aside = _check(model, files, names)  # before memory is taken for the sizes in config.json
     for part in new_parts:
-        fresh_part = getattr(model, part)  # its `to_empty` would import sympy, for a second
-        fresh_part.load_state_dict(
-            {name: torch.empty(value.shape) for name, value in fresh_part.state_dict().items()}, assign=True
-        )
+        fresh_part = getattr(model, part)
+        empty = {  # as `to_empty`, which would import sympy, for a second
+            name: torch.empty(value.shape, dtype=value.dtype, device="cpu")
+            for name, value in fresh_part.state_dict().items()
+        }
+        fresh_part.load_state_dict(empty, assign=True)
         initialize_head(fresh_part, files.architecture, is_output=part in ("classifier", "qa_outputs"))
     taken = {
         # A copy: safetensors returns the mapped file itself, which may be overwritten later.

@@ -26,7 +26,9 @@ class AdamW(torch.optim.AdamW):
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
     zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
     add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
-    _cuda_graph_capture_health_check = inspect.unwrap(torch.optim.AdamW._cuda_graph_capture_health_check)
+    _cuda_graph_capture_health_check = inspect.unwrap(  # private: another version of torch may lack it
+        getattr(torch.optim.AdamW, "_cuda_graph_capture_health_check", lambda self: None)
+    )
 
 
 def build_optimizer(
