@@ -112,6 +112,13 @@ def test_with_standard_output_closed_the_answers_go_nowhere(models):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_with_standard_input_closed_a_text_is_asked_for(run_bertcli, models, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = run_bertcli("predict", models / "multi-label")
+    assert code == 2
+    assert err.startswith("error: ")
+
+
 def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path):
     arguments = ["predict", models / "multi-label", "the cat", "a dog", "--output"]
     for name in ("answers.jsonl", "answers.tsv", "answers.csv"):

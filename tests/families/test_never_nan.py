@@ -22,8 +22,13 @@ LENGTHS = torch.tensor([3, 1, 0, 90])[:, None]
 
 @pytest.mark.parametrize(
     ("kind", "half", "plain"),
-    [("sequences", False, False), ("tokens", True, False), ("tokens", False, True)],
-    ids=["fp32-fast", "bf16-fast", "fp32-plain"],
+    [
+        ("sequences", False, False),
+        ("tokens", True, False),
+        ("tokens", False, True),
+        ("sequences", True, True),
+    ],
+    ids=["fp32-fast", "bf16-fast", "fp32-plain", "bf16-plain"],
 )
 @pytest.mark.parametrize("case", FIRST, ids=str)
 def test_padding_never_makes_nan(tmp_path: Path, case: Case, kind: HeadKind, half: bool, plain: bool) -> None:
