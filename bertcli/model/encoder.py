@@ -144,7 +144,7 @@ class Encoder(nn.Module):
         mask_BT: Tensor | None,
         rows: Rows,
         positions_TD: Tensor | None = None,
-        visit: Callable[[nn.Module, Tensor], None] | None = None,
+        visit: Callable[[nn.Module, Tensor], None] = lambda layer, hidden: None,
     ) -> Tensor:
         """Run all layers -> the last layer's output for the selected tokens of `rows`.
 
@@ -152,20 +152,16 @@ class Encoder(nn.Module):
         Names without axes are values in the layout of `rows`.
         """
         beside = None if self.convolution is None else rows.pack(self.convolution(hidden_BTD, mask_BT))
-        positions = None
-        if positions_TD is not None:
-            positions = rows.pack(positions_TD.to(hidden_BTD.dtype).expand_as(hidden_BTD))
         hidden, shared = rows.pack(hidden_BTD), self.shared()
         *lower, last = (self.layers[number] for number in self.order)
         for layer in lower:
-            if visit is not None:
-                visit(layer, hidden)
+            visit(layer, hidden)
             hidden = self.join(self.run(layer, hidden, rows, *shared), beside)
             beside = None
-        if visit is not None:
-            visit(last, hidden)
-        if positions is not None:
-            rows = rows.in_decoder()
+        visit(last, hidden)
+        if positions_TD is not None:
+            positions = rows.pack(positions_TD.to(hidden_BTD.dtype).expand_as(hidden_BTD))
+            rows = rows.in_last_layer(decoder=True)
             return rows.select(self.decode(last, hidden, rows, queries=hidden + positions))
         rows = rows.in_last_layer() if beside is None else rows
         return rows.select(self.join(self.run(last, hidden, rows, *shared), beside))
@@ -234,7 +230,7 @@ class Body(nn.Module):
         hidden_states: list[Tensor] = []
         probabilities: list[Tensor] = []
         embedded_BTD, encoder = _narrow(self.embeddings(ids_BT, segments_BT)), self.encoder
-        rows, shared = Rows(_for_attention(mask_BT, ids_BT)), encoder.shared()
+        rows, shared = Rows(attention_mask(mask_BT, ids_BT)), encoder.shared()
 
         def visit(layer: nn.Module, hidden_BTD: Tensor) -> None:
             assert isinstance(layer, EncoderLayer)
@@ -269,12 +265,12 @@ def mean(hidden_BTD: Tensor, mask_BT: Tensor | None) -> Tensor:
 @replaceable
 def lay_out(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None) -> Rows:
     """The places of the tokens of `hidden_BTD` in the layers, with the arguments of `Encoder.forward`."""
-    return Rows(_for_attention(mask_BT, hidden_BTD), selected_K)
+    return Rows(attention_mask(mask_BT, hidden_BTD), selected_K)
 
 
-def _for_attention(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
+def attention_mask(mask_BT: Tensor | None, like: Tensor) -> Tensor | None:
     """The mask_B11T of a mask_BT, on the device of `like`."""
-    return None if mask_BT is None else mask_BT.to(like.device)[:, None, None, :]
+    return None if mask_BT is None else mask_BT.to(like.device, non_blocking=True)[:, None, None, :]
 
 
 def _narrow(hidden_BTD: Tensor) -> Tensor:

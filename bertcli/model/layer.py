@@ -156,12 +156,9 @@ class Rows:
         """Convert the layout of the layers to [B, T, D], the inverse of `pack`."""
         return values
 
-    def in_last_layer(self) -> Rows:
-        """The rows for the last layer, which may compute only the selected tokens."""
-        return self
-
-    def in_decoder(self) -> Rows:
-        """The rows for the last layer with the queries of `encoder.MaskDecoder`."""
+    def in_last_layer(self, decoder: bool = False) -> Rows:
+        """The rows for the last layer, which may compute only the selected tokens; with `decoder`, it gets
+        the queries of `encoder.MaskDecoder`."""
         return self
 
     def put(self, values: Tensor, last: Tensor) -> Tensor:

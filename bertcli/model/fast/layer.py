@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertcli.model.fast.packing import Packing, take
+from bertcli.model.fast.packing import Packing
 from bertcli.model.layer import Attention, EncoderLayer
 from bertcli.model.seam import replace
 
@@ -23,58 +23,22 @@ def run_layer(
     If tokens are selected, most of the last layer is skipped for all others, which are five of six in
     pretraining: they are only attended to.
     """
-    input_RD, selected = layer.before_attention(hidden_RD), packing.selected
-    if queries_BTD is not None:
-        return _run_for_queries(layer, input_RD, queries_BTD, packing=packing, shared=shared)
-    querying_KD = input_RD if selected is None else take(input_RD, selected.numbers_K)
-    if input_RD is hidden_RD:
-        residual_KD = querying_KD
+    attention, input_RD = layer.attention, layer.before_attention(hidden_RD)
+    querying_KD, residual_KD = (input_RD, hidden_RD) if queries_BTD is None else (queries_BTD, queries_BTD)
+    own, three = packing, [attention.query, attention.key, attention.value]
+    if packing.queries is not None and attention.any_queries and not torch.compiler.is_compiling():
+        own, querying_KD = packing.queries, packing.narrow(input_RD)
+        residual_KD = querying_KD if input_RD is hidden_RD else packing.narrow(hidden_RD)
+    if querying_KD is input_RD:
+        query_BNWH, key_BNTH, value_BNTH = _heads(attention, input_RD, packing, projections=three)
     else:
-        residual_KD = hidden_RD if selected is None else take(hidden_RD, selected.numbers_K)
-    attended_KD = attend_packed(layer.attention, querying_KD, input_RD, packing=packing, shared=shared)
-    return layer.combine(residual_KD, attended_KD)
-
-
-def _run_for_queries(
-    layer: EncoderLayer,
-    hidden_RD: Tensor,
-    queries_RD: Tensor,
-    packing: Packing,
-    shared: tuple[Tensor, ...],
-) -> Tensor:
-    """Compute `run_layer` with `queries_RD` as the queries' input and residual."""
-    attention = layer.attention
-    (query_BNTH,) = _heads(attention, queries_RD, packing, projections=[attention.query])
-    key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=[attention.key, attention.value])
-    context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
-    context_KD = packing.pack(attention.join_heads(context_BNTH))
-    if (selected := packing.selected) is not None:
-        queries_RD, context_KD = (take(each, selected.numbers_K) for each in (queries_RD, context_KD))
-    return layer.combine(queries_RD, attention.output(context_KD))
-
-
-def attend_packed(
-    attention: Attention,
-    querying_KD: Tensor,
-    hidden_RD: Tensor,
-    packing: Packing,
-    shared: tuple[Tensor, ...],
-) -> Tensor:
-    """Compute `Attention.forward`: [R, D] -> [R, D], or [K, D] for the selected tokens (`querying_KD`)."""
-    selected, three = packing.selected, [attention.query, attention.key, attention.value]
-    queries = None if selected is None or torch.compiler.is_compiling() else selected.packing
-    if queries is None or not attention.any_queries:
-        query_BNTH, key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=three)
-        context_BNTH = attention.attend(query_BNTH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
-        context_KD = packing.pack(attention.join_heads(context_BNTH))
-        if selected is not None:
-            context_KD = take(context_KD, selected.numbers_K)
-    else:
-        (query_BNWH,) = _heads(attention, querying_KD, queries, projections=three[:1])
-        key_BNTH, value_BNTH = _heads(attention, hidden_RD, packing, projections=three[1:])
-        context_BNWH = attention.attend(query_BNWH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
-        context_KD = queries.pack(attention.join_heads(context_BNWH))
-    return attention.output(context_KD)
+        (query_BNWH,) = _heads(attention, querying_KD, own, projections=three[:1])
+        key_BNTH, value_BNTH = _heads(attention, input_RD, packing, projections=three[1:])
+    context_BNWH = attention.attend(query_BNWH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
+    context_KD = own.pack(attention.join_heads(context_BNWH))
+    if own is packing:
+        residual_KD, context_KD = packing.narrow(residual_KD), packing.narrow(context_KD)
+    return layer.combine(residual_KD, attention.output(context_KD))
 
 
 def _heads(

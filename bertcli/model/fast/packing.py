@@ -19,19 +19,6 @@ from bertcli.model.seam import is_on
 
 
 @dataclass(frozen=True)
-class Selected:
-    """The tokens whose last hidden states are needed.
-
-    Attributes:
-        numbers_K: int64, the indices of the selected tokens among the R packed tokens.
-        packing: the packing of only their queries; None means that attention is computed for all queries.
-    """
-
-    numbers_K: Tensor
-    packing: Packing | None
-
-
-@dataclass(frozen=True)
 class Packing(Rows):
     """The layout [R, D] of hidden states: the real tokens of a batch, one after the other.
 
@@ -41,14 +28,17 @@ class Packing(Rows):
             None means all positions.
         numbers_BT: int64, the inverse: the index in `places_R` (0 at padding that is not in it).
         is_written_out: true if attention keeps its matrices (`fast.attention`).
-        selected: the tokens of the last layer, which then gives [K, D]; None means all tokens.
+        numbers_K: int64, in the last layer, which then gives [K, D]: the indices of the selected tokens
+            among the R packed tokens; None means all tokens.
+        queries: the packing of only their queries; None means that attention is computed for all queries.
     """
 
     shape: tuple[int, int] = (0, 0)
     places_R: Tensor | None = None
     numbers_BT: Tensor | None = None
     is_written_out: bool = False
-    selected: Selected | None = None
+    numbers_K: Tensor | None = None
+    queries: Packing | None = None
 
     def pack(self, values_BTD: Tensor) -> Tensor:
         """Pack [B, T, D] -> [R, D]."""
@@ -62,32 +52,30 @@ class Packing(Rows):
             values = _Scatter.apply(values, self.places_R, rows * length)
         return values.unflatten(0, self.shape)
 
-    def in_last_layer(self) -> Packing:
-        """The packing with `selected`. Separate queries are faster with explicit attention; on a GPU, their
-        count would make the program wait."""
+    def in_last_layer(self, decoder: bool = False) -> Packing:
+        """The packing with `numbers_K`, and with `queries` except in the decoder. Separate queries are faster
+        with explicit attention; on a GPU, their count would make the program wait."""
         if self.selected_K is None or not is_on("last_layer"):
             return self
         queries = None
-        if self.is_written_out and len(self.selected_K):
+        if self.is_written_out and len(self.selected_K) and not decoder:
             queries = side_by_side(self.selected_K // self.shape[1], self.shape[0])
-        return replace(self, selected=Selected(self.find(self.selected_K), queries))
+        return replace(self, numbers_K=self.find(self.selected_K), queries=queries)
 
-    def in_decoder(self) -> Packing:
-        """The packing with `selected`; attention is computed for all queries."""
-        if self.selected_K is None:
-            return self
-        return replace(self, selected=Selected(self.find(self.selected_K), None))
+    def narrow(self, values_RD: Tensor) -> Tensor:
+        """The values of `numbers_K`: [R, D] -> [K, D]."""
+        return values_RD if self.numbers_K is None else take(values_RD, self.numbers_K)
 
     def put(self, values: Tensor, last: Tensor) -> Tensor:
         """The values, with `last` in place of those of the selected tokens.
 
         A token that is selected twice gets the gradient twice; tokens that `round_masked` adds have none.
         """
-        return last if self.selected is None else values.index_copy(0, self.selected.numbers_K, last)
+        return last if self.numbers_K is None else values.index_copy(0, self.numbers_K, last)
 
     def select(self, last: Tensor) -> Tensor:
         """The selected tokens [K, D] of the last layer's output; [R, D] if no tokens are selected."""
-        if self.selected is not None or self.selected_K is None:
+        if self.numbers_K is not None or self.selected_K is None:
             return last
         return take(last, self.find(self.selected_K))
 
@@ -99,22 +87,16 @@ class Packing(Rows):
 def pack_rows(hidden_BTD: Tensor, mask_BT: Tensor | None, selected_K: Tensor | None) -> Packing:
     """Compute `encoder.lay_out`: a packing of only the real tokens on a CPU, but of all positions on a GPU,
     where constant sizes are faster."""
-    shape = hidden_BTD.shape[0], hidden_BTD.shape[1]
-    device, written_out = hidden_BTD.device, is_written_out(hidden_BTD)
-    if mask_BT is None:
-        return Packing(None, selected_K, shape=shape, is_written_out=written_out)
-    mask_B11T = mask_BT.to(device, non_blocking=True)[:, None, None, :]
-    if device.type != "cpu" or not is_on("packing"):
-        return Packing(mask_B11T, selected_K, shape=shape, is_written_out=written_out)
-    places_R = real_places(mask_BT)
-    return Packing(
-        mask_B11T,
+    packing = Packing(
+        encoder.attention_mask(mask_BT, hidden_BTD),
         selected_K,
-        shape=shape,
-        places_R=places_R,
-        numbers_BT=_inverse(places_R, shape),
-        is_written_out=written_out,
+        shape=(hidden_BTD.shape[0], hidden_BTD.shape[1]),
+        is_written_out=is_written_out(hidden_BTD),
     )
+    if mask_BT is None or hidden_BTD.device.type != "cpu" or not is_on("packing"):
+        return packing
+    places_R = real_places(mask_BT)
+    return replace(packing, places_R=places_R, numbers_BT=_inverse(places_R, packing.shape))
 
 
 def side_by_side(rows_K: Tensor, num_rows: int) -> Packing:
