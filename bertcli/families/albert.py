@@ -1,7 +1,7 @@
 """ALBERT (Lan et al. 2020): BERT's layers with shared weights, narrow embeddings, order of sentences."""
 
 from bertcli.families.bert import BERT, ENCODER_ALONE
-from bertcli.families.family import Family, Fresh, Head, Keys, bert_layers, class_names, task_heads
+from bertcli.families.family import Family, Fresh, Head, Keys, attention, bert_layers, class_names, task_heads
 from bertcli.objectives.registry import MLM, MLM_SOP
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
@@ -37,10 +37,7 @@ ALBERT = Family(
     tensors={
         **bert_layers("albert."),
         "body.embeddings.widen": "albert.encoder.embedding_hidden_mapping_in",
-        "body.encoder.layers.{}.attention.query": f"{_LAYER}attention.query",
-        "body.encoder.layers.{}.attention.key": f"{_LAYER}attention.key",
-        "body.encoder.layers.{}.attention.value": f"{_LAYER}attention.value",
-        "body.encoder.layers.{}.attention.output": f"{_LAYER}attention.dense",
+        **attention(f"{_LAYER}attention.", "query", "key", "value", "dense"),
         "body.encoder.layers.{}.attention_norm": f"{_LAYER}attention.LayerNorm",
         "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}ffn",
         "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}ffn_output",
@@ -56,6 +53,6 @@ ALBERT = Family(
     tied_decoder="predictions.decoder.weight",
     old_spellings=((r"^predictions\.decoder\.bias$", "predictions.bias"),),
     heads=task_heads(Head("classifier", dense="albert.pooler")),
-    classes=class_names("Albert", pretraining=True),
+    classes=class_names("Albert", "pretraining"),
 )
 NEW_ALBERT = Fresh(ALBERT, tokenizer="unigram", lowercase=True)

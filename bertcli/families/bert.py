@@ -53,7 +53,7 @@ BERT = Family(
         (r"^cls\.predictions\.decoder\.bias$", "cls.predictions.bias"),
     ),
     heads=task_heads(Head("classifier", dense="bert.pooler.dense")),
-    classes=class_names("Bert", pretraining=True, pairs=True),
+    classes=class_names("Bert", "pretraining", "pairs"),
     tensorflow=(
         (r"/", "."),
         (r"\blayer_(\d+)\b", r"layer.\1"),

@@ -3,21 +3,12 @@
 By default there is no position table. There is no pooler: a task has a dense layer with GELU.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from bertcli.families import family
 from bertcli.families.bert import BERT, ENCODER_ALONE, SIZES
-from bertcli.families.family import (
-    Family,
-    Fresh,
-    Fused,
-    Generator,
-    Head,
-    bert_layers,
-    class_names,
-    task_heads,
-)
+from bertcli.families.family import Family, Fresh, Fused, Generator, Head, Keys
 from bertcli.model.architecture import Convolution, Relative
 from bertcli.objectives.registry import MLM, RTD
 
@@ -27,23 +18,26 @@ _LATER = ("attention_head_size", "position_buckets", "share_att_key", "norm_rel_
 """Keys that version 1 does not have."""
 
 
-def _derive(config: Mapping[str, Any]) -> dict[str, Any]:
-    hidden, positions = _integer(config, "hidden_size"), _integer(config, "max_position_embeddings")
+def _derive(config: Keys) -> dict[str, Any]:
+    hidden, positions = (
+        family.integer(config, "hidden_size"),
+        family.integer(config, "max_position_embeddings"),
+    )
     _one_of(config, "relative_attention", [True], default=False)
     for key in ("embedding_size", "pooler_hidden_size"):
         _one_of(config, key, [hidden], default=hidden)
-    head_size = hidden // max(1, _integer(config, "num_attention_heads"))
+    head_size = hidden // max(1, family.integer(config, "num_attention_heads"))
     _one_of(config, "attention_head_size", [head_size], default=head_size)
     terms = config.get("pos_att_type")
     terms = [term.strip() for term in terms.lower().split("|")] if isinstance(terms, str) else terms
     if terms not in (["c2p"], ["p2c"], ["c2p", "p2c"], ["p2c", "c2p"]):
         raise ValueError(f"pos_att_type: {terms!r} is not supported; expected c2p, p2c or p2c|c2p")
-    given = _integer(config, "max_relative_positions", default=-1)
-    farthest, buckets = given if given > 0 else positions, _integer(config, "position_buckets", default=-1)
+    given = family.integer(config, "max_relative_positions", -1)
+    farthest, buckets = given if given > 0 else positions, family.integer(config, "position_buckets", -1)
     if buckets == 1 or buckets // 2 >= farthest - 1:
         raise ValueError(f"position_buckets: {buckets} is not below {2 * farthest - 2}, and not -1 for none")
     return {
-        "num_segments": max(0, _integer(config, "type_vocab_size", default=0)),
+        "num_segments": max(0, family.integer(config, "type_vocab_size", 0)),
         "position_table": _one_of(config, "position_biased_input", [True, False], default=True),
         "relative": Relative(
             content_to_position="c2p" in terms,
@@ -58,14 +52,14 @@ def _derive(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _convolution(config: Mapping[str, Any]) -> Convolution | None:
-    width = _integer(config, "conv_kernel_size", default=0)
-    groups = _integer(config, "conv_groups", default=1)
+def _convolution(config: Keys) -> Convolution | None:
+    width = family.integer(config, "conv_kernel_size", 0)
+    groups = family.integer(config, "conv_groups", 1)
     if width < 1:
         return None
     if not width % 2:
         raise ValueError(f"conv_kernel_size: {width} is even; a token would have no place in the middle")
-    if groups < 1 or _integer(config, "hidden_size") % groups:
+    if groups < 1 or family.integer(config, "hidden_size") % groups:
         raise ValueError(f"conv_groups: {groups} does not divide hidden_size {config['hidden_size']}")
     return Convolution(width, groups, _one_of(config, "conv_act", ["gelu", "tanh"], default="tanh"))
 
@@ -90,26 +84,19 @@ def _keys(architecture: Any) -> dict[str, Any]:
     return keys
 
 
-def _derive_1(config: Mapping[str, Any]) -> dict[str, Any]:
+def _derive_1(config: Keys) -> dict[str, Any]:
     values = _derive(_without_later(config))
     return values | {"relative": replace(values["relative"], key_bias=False)}
 
 
-def _without_later(keys: Mapping[str, Any]) -> dict[str, Any]:
+def _without_later(keys: Keys) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if key not in _LATER}
 
 
-def _one_of(config: Mapping[str, Any], key: str, known: list[Any], default: Any) -> Any:
+def _one_of(config: Keys, key: str, known: list[Any], default: Any) -> Any:
     value = config.get(key, default)
     if value not in known:
         raise ValueError(f"{key}: {value!r} is not supported; expected {known[0]!r}")
-    return value
-
-
-def _integer(config: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    value = config.get(key, default)
-    if type(value) is not int:
-        raise ValueError(f"{key}: {value!r} is not an integer")
     return value
 
 
@@ -133,10 +120,8 @@ DEBERTA_V2 = Family(
         "legacy": False,  # the head of the released files, which transformers' default does not read
     },
     tensors={
-        **bert_layers("deberta."),
-        f"{_ATTENTION}query": f"{_SELF}query_proj",
-        f"{_ATTENTION}key": f"{_SELF}key_proj",
-        f"{_ATTENTION}value": f"{_SELF}value_proj",
+        **family.bert_layers("deberta."),
+        **family.attention(_SELF, "query_proj", "key_proj", "value_proj"),
         f"{_ATTENTION}position_query": f"{_SELF}pos_query_proj",
         f"{_ATTENTION}position_key": f"{_SELF}pos_key_proj",
         "body.encoder.relative.table": "deberta.encoder.rel_embeddings",
@@ -159,11 +144,11 @@ DEBERTA_V2 = Family(
         (r"^cls\.predictions\.(decoder\.)?bias$", "lm_predictions.lm_head.bias"),
     ),
     objectives=(MLM, RTD),
-    heads=task_heads(
+    heads=family.task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
     ),
-    classes={**class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
+    classes={**family.class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
 )
 DEBERTA = replace(
     DEBERTA_V2,
@@ -175,10 +160,8 @@ DEBERTA = replace(
     fixed={**DEBERTA_V2.fixed, "talking_head": (False, None)},
     tensors={
         **{ours: name for ours, name in DEBERTA_V2.tensors.items() if not ours.startswith("rtd_head")},
-        f"{_ATTENTION}query": f"{_SELF}in_proj.query",
+        **family.attention(f"{_SELF}in_proj.", "query", "key", "value"),
         f"{_ATTENTION}query.bias": f"{_SELF}q_bias",
-        f"{_ATTENTION}key": f"{_SELF}in_proj.key",
-        f"{_ATTENTION}value": f"{_SELF}in_proj.value",
         f"{_ATTENTION}value.bias": f"{_SELF}v_bias",
         f"{_ATTENTION}position_query": f"{_SELF}pos_q_proj",
         f"{_ATTENTION}position_key": f"{_SELF}pos_proj",
@@ -186,7 +169,7 @@ DEBERTA = replace(
     fused=Fused(r".+\.in_proj", ("query", "key", "value"), by_head=True),
     unused_heads=r"mask_predictions\..+",
     heads={kind: head for kind, head in DEBERTA_V2.heads.items() if kind != "choices"},
-    classes={kind: name for kind, name in class_names("Deberta").items() if kind != "choices"},
+    classes={kind: name for kind, name in family.class_names("Deberta").items() if kind != "choices"},
 )
 _RELATIVE = {
     **{"relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False},

@@ -1,4 +1,4 @@
-"""The facts in which the folders of families differ; `hf/` has the algorithms."""
+"""The facts in which the folders of families differ; `folders/` has the algorithms."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -163,20 +163,40 @@ def task_heads(
     return {"sequences": sequences, "tokens": tokens, "spans": spans, "choices": choices or sequences}
 
 
-def class_names(family: str, pretraining: bool = False, pairs: bool = False) -> dict[str, str]:
-    """The classes of transformers, which begin with `family`, by what a folder holds."""
-    names = {
-        "masked-lm": "MaskedLM",
-        "sequences": "SequenceClassification",
-        "tokens": "TokenClassification",
-        "spans": "QuestionAnswering",
-        "choices": "MultipleChoice",
-    }
-    if pretraining:
-        names["pretraining"] = "PreTraining"
-    if pairs:
-        names["pairs"] = "NextSentencePrediction"
-    return {"encoder": f"{family}Model", **{kind: f"{family}For{name}" for kind, name in names.items()}}
+_CLASSES = {
+    "encoder": "Model",
+    "masked-lm": "ForMaskedLM",
+    "sequences": "ForSequenceClassification",
+    "tokens": "ForTokenClassification",
+    "spans": "ForQuestionAnswering",
+    "choices": "ForMultipleChoice",
+    "pretraining": "ForPreTraining",
+    "pairs": "ForNextSentencePrediction",
+}
+
+
+def class_names(family: str, *more: str) -> dict[str, str]:
+    """The classes of transformers, which begin with `family`, by what a folder holds.
+
+    `more`: "pretraining" and "pairs", which few families have.
+    """
+    kinds = ("encoder", "masked-lm", "sequences", "tokens", "spans", "choices", *more)
+    return {kind: f"{family}{_CLASSES[kind]}" for kind in kinds}
+
+
+def integer(config: Keys, key: str, default: int | None = None, above: int | None = None) -> int:
+    """The integer of a key. Raises `ValueError` for another value, or one that is not `above` this limit."""
+    value = config.get(key, default)
+    if type(value) is not int or (above is not None and value <= above):
+        limit = "" if above is None else f" above {above}"
+        raise ValueError(f"{key}: {value!r} is not an integer{limit}")
+    return value
+
+
+def attention(prefix: str, *theirs: str) -> dict[str, str]:
+    """Our query, key, value and output of a layer -> `prefix` and `theirs`, in this order."""
+    ours = (f"body.encoder.layers.{{}}.attention.{name}" for name in ("query", "key", "value", "output"))
+    return {own: f"{prefix}{name}" for own, name in zip(ours, theirs, strict=False)}
 
 
 def bert_layers(prefix: str) -> dict[str, str]:
@@ -187,10 +207,7 @@ def bert_layers(prefix: str) -> dict[str, str]:
         "body.embeddings.position": f"{prefix}embeddings.position_embeddings",
         "body.embeddings.segment": f"{prefix}embeddings.token_type_embeddings",
         "body.embeddings.norm": f"{prefix}embeddings.LayerNorm",
-        "body.encoder.layers.{}.attention.query": f"{layer}attention.self.query",
-        "body.encoder.layers.{}.attention.key": f"{layer}attention.self.key",
-        "body.encoder.layers.{}.attention.value": f"{layer}attention.self.value",
-        "body.encoder.layers.{}.attention.output": f"{layer}attention.output.dense",
+        **attention(f"{layer}attention.", "self.query", "self.key", "self.value", "output.dense"),
         "body.encoder.layers.{}.attention_norm": f"{layer}attention.output.LayerNorm",
         "body.encoder.layers.{}.feed_forward.expand": f"{layer}intermediate.dense",
         "body.encoder.layers.{}.feed_forward.contract": f"{layer}output.dense",

@@ -6,8 +6,9 @@ Older files name one layer in n that reads full rows; newer ones name the kind o
 from collections.abc import Mapping
 from typing import Any
 
+from bertcli.families import family
 from bertcli.families.bert import SIZES
-from bertcli.families.family import Family, Fresh, Fused, Head, Keys, class_names, task_heads
+from bertcli.families.family import Family, Fresh, Fused, Head, Keys
 
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
@@ -16,23 +17,18 @@ _DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="he
 
 
 def _derive(config: Keys) -> Keys:
-    window = config.get("local_attention", 128)
-    if type(window) is not int or window < 2:
-        raise ValueError(f"local_attention: {window!r} is not an integer above 1")
     return {
         "attention_output_dropout": config.get("attention_dropout", 0.0),
-        "window": window // 2,
+        "window": family.integer(config, "local_attention", 128, above=1) // 2,
         "local_layers": tuple(kind == _LOCAL for kind in _layer_types(config)),
         "rotary_bases": (_base(config, _FULL, "global"), _base(config, _LOCAL, "local")),
     }
 
 
 def _layer_types(config: Keys) -> list[str]:
-    every, number = config.get("global_attn_every_n_layers", 3), config.get("num_hidden_layers")
-    types = config.get("layer_types")
+    number, types = config.get("num_hidden_layers"), config.get("layer_types")
     if types is None:
-        if type(every) is not int or every < 1:
-            raise ValueError(f"global_attn_every_n_layers: {every!r} is not an integer above 0")
+        every = family.integer(config, "global_attn_every_n_layers", 3, above=0)
         return [_LOCAL if layer % every else _FULL for layer in range(number if type(number) is int else 0)]
     if not isinstance(types, list) or len(types) != number or not {_FULL, _LOCAL}.issuperset(types):
         raise ValueError(f"layer_types: expected {_FULL!r} or {_LOCAL!r} for each of the {number} layers")
@@ -93,10 +89,7 @@ MODERNBERT = Family(
         "body.embeddings.word": "model.embeddings.tok_embeddings",
         "body.embeddings.norm": "model.embeddings.norm",
         "body.encoder.layers.{}.attention_norm": f"{_LAYER}attn_norm",
-        "body.encoder.layers.{}.attention.query": f"{_LAYER}attn.Wqkv.query",
-        "body.encoder.layers.{}.attention.key": f"{_LAYER}attn.Wqkv.key",
-        "body.encoder.layers.{}.attention.value": f"{_LAYER}attn.Wqkv.value",
-        "body.encoder.layers.{}.attention.output": f"{_LAYER}attn.Wo",
+        **family.attention(f"{_LAYER}attn.", "Wqkv.query", "Wqkv.key", "Wqkv.value", "Wo"),
         "body.encoder.layers.{}.feed_forward_norm": f"{_LAYER}mlp_norm",
         "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}mlp.Wi",
         "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}mlp.Wo",
@@ -108,8 +101,8 @@ MODERNBERT = Family(
     fused=Fused(r"(model\.)?layers\.\d+\.attn\.Wqkv", ("query", "key", "value"), by_head=False),
     prefix="model.",
     tied_decoder="decoder.weight",
-    heads=task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, spans=_DENSE_HEAD),
-    classes=class_names("ModernBert"),
+    heads=family.task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, spans=_DENSE_HEAD),
+    classes=family.class_names("ModernBert"),
 )
 NEW_MODERNBERT = Fresh(
     MODERNBERT, tokenizer="byte-bpe", lowercase=False, mask_rate=0.3, max_positions=8192, feed_forward=1.5

@@ -9,13 +9,8 @@ from bertcli.families.family import Family, FamilyName, Fresh
 from bertcli.families.modernbert import MODERNBERT, NEW_MODERNBERT
 from bertcli.families.roberta import CAMEMBERT, NEW_ROBERTA, ROBERTA, XLM_ROBERTA
 
-FAMILIES: dict[str, Family] = {
-    family.model_type: family
-    for family in (
-        *(BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, DISTILBERT, ELECTRA, ALBERT, MODERNBERT, DEBERTA),
-        DEBERTA_V2,
-    )
-}
+_ALL = (BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, DISTILBERT, ELECTRA, ALBERT, MODERNBERT, DEBERTA, DEBERTA_V2)
+FAMILIES: dict[str, Family] = {family.model_type: family for family in _ALL}
 UNNAMED = BERT.model_type
 """The `model_type` of a folder that names none: BERT's first releases are older than the key."""
 
