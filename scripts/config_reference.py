@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bertcli.config.keys import CONFIGS, Keys, keys_of
-from bertcli.config.yaml_text import scalar
+from bertcli.config.keys import CONFIGS, keys_of
+from bertcli.config.yaml_text import Block, Line, scalar
 
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 HEAD = """# Configuration
@@ -47,18 +47,20 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def tables(section: Keys, prefix: str) -> Iterator[str]:
+def tables(section: Block, prefix: str) -> Iterator[str]:
     """The table of a section's own keys, then those of the sections in it."""
     if prefix:
         yield f"### {prefix.rstrip('.')}\n"
-    yield f"{section.meaning}\n"
+    yield f"{section.above}\n"
     yield "| key | values | default | meaning |\n|---|---|---|---|"
-    for key in section.keys:
-        default = "**required**" if key.is_required else f"`{scalar(key.default)}`"
-        yield f"| `{prefix}{key.name}` | {key.values} | {default} | {key.meaning} |"
+    for key in section.lines:
+        if isinstance(key, Line):
+            default = "**required**" if key.is_required else f"`{scalar(key.value)}`"
+            yield f"| `{prefix}{key.name}` | {key.beside} | {default} | {key.above} |"
     yield ""
-    for inner in section.sections:
-        yield from tables(inner, f"{prefix}{inner.name}.")
+    for inner in section.lines:
+        if isinstance(inner, Block):
+            yield from tables(inner, f"{prefix}{inner.name}.")
 
 
 if __name__ == "__main__":

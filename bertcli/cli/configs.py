@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from bertcli.cli.options import AnyConfig, Json, Set, argument, flag, number, option
 from bertcli.config.section import MOST
 from bertcli.system.terminal import say
-
-if TYPE_CHECKING:
-    from bertcli.config.keys import Keys
-    from bertcli.config.yaml_text import Block, Line
 
 
 def init(
@@ -66,29 +62,8 @@ def config(
         print(json.dumps(keys.json_schema(keys.CONFIGS[kind]), indent=2, ensure_ascii=False))
         return
     root = keys.keys_of(keys.CONFIGS[kind])
-    head = f"{root.meaning} Every key with its default; the required ones are empty."
-    print(yaml_text.commented_yaml(_lines(root), head), end="")
-
-
-def _lines(section: Keys) -> list[Line | Block]:
-    """The lines of a section's config; a section that is null by default is written as a comment."""
-    from bertcli.config.yaml_text import Block, Line
-
-    keys: list[Line | Block] = [
-        Line(
-            key.name,
-            key.default,
-            above=key.meaning,
-            beside=f"required: {key.values}" if key.is_required else key.values,
-            is_empty=key.is_required,
-        )
-        for key in section.keys
-    ]
-    inner = [
-        Block(each.name, _lines(each), above=each.meaning, is_out=each.is_optional)
-        for each in section.sections
-    ]
-    return [*keys, *inner]
+    head = f"{root.above} Every key with its default; the required ones are empty."
+    print(yaml_text.commented_yaml(root.lines, head), end="")
 
 
 def estimate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,6 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import Section, section_in
+from bertcli.config.yaml_text import Block, Line
 
 CONFIGS: dict[str, type[Section]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
 """Command -> the config that the command reads."""
@@ -23,41 +23,6 @@ _LIMITS = {
     "maximum": "at most {}",
     "exclusiveMaximum": "under {}",
 }
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key.
-
-    Attributes:
-        values: the possible values, in words.
-        default: the default as a JSON value; None for a required key.
-        meaning: the text under the key's field, in one line.
-    """
-
-    name: str
-    values: str
-    is_required: bool
-    default: Any
-    meaning: str
-
-
-@dataclass(frozen=True)
-class Keys:
-    """The keys of a section, and of the sections in it.
-
-    Attributes:
-        name: the section's key; "" for the config itself.
-        is_optional: true if the section is null by default: the config is complete without it.
-        keys: the section's own keys.
-        sections: the sections in this one.
-    """
-
-    name: str
-    is_optional: bool
-    meaning: str
-    keys: tuple[Key, ...]
-    sections: tuple[Keys, ...]
 
 
 class _WithoutTitles(GenerateJsonSchema):
@@ -73,29 +38,23 @@ def json_schema(kind: type[Section]) -> dict[str, Any]:
     return {"$schema": _WithoutTitles.schema_dialect, **schema}
 
 
-def keys_of(kind: type[Section], name: str = "", is_optional: bool = False) -> Keys:
-    """The keys of a section and of the sections in it, in the order of their fields."""
+def keys_of(kind: type[Section], name: str = "", is_out: bool = False) -> Block:
+    """The keys of a section and then the sections in it, each in the order of their fields.
+
+    A key's line has its default, and comments: its meaning above, its possible values beside. A section that
+    is null by default is out: the config is complete without it.
+    """
     properties = json_schema(kind)["properties"]
-    keys, sections = [], []
+    keys, sections = list[Line | Block](), list[Line | Block]()
     for field_name, field in kind.model_fields.items():
         inner = section_in(field.annotation)
         if inner is not None:
-            sections.append(keys_of(inner, field_name, is_optional=field.default is None))
+            sections.append(keys_of(inner, field_name, is_out=field.default is None))
             continue
         found = properties[field_name]
-        meaning = " ".join(found.get("description", "").split())
-        keys.append(
-            Key(
-                field_name,
-                _values(found),
-                is_required=field.is_required(),
-                default=found.get("default"),
-                meaning=meaning,
-            )
-        )
-    return Keys(
-        name, is_optional, " ".join((kind.__doc__ or "").split()), keys=tuple(keys), sections=tuple(sections)
-    )
+        meaning, is_required = " ".join(found.get("description", "").split()), field.is_required()
+        keys.append(Line(field_name, found.get("default"), meaning, _values(found), is_required))
+    return Block(name, [*keys, *sections], " ".join((kind.__doc__ or "").split()), is_out=is_out)
 
 
 def _values(schema: dict[str, Any]) -> str:

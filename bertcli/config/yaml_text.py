@@ -82,7 +82,7 @@ class Line:
     """A key with its value.
 
     Attributes:
-        value: the value; ignored with `is_empty`, where the user has to give it.
+        value: the value; ignored with `is_required`, where the user has to give it.
         above, beside: comments; a long `beside` moves above the key.
     """
 
@@ -90,7 +90,7 @@ class Line:
     value: Any
     above: str = ""
     beside: str = ""
-    is_empty: bool = False
+    is_required: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ def _lines(lines: Sequence[Line | Block], indent: str) -> Iterator[str]:
 
 
 def _line(line: Line, indent: str) -> Iterator[str]:
-    above, beside = line.above, comment(line.beside)
+    above, beside = line.above, comment(f"required: {line.beside}" if line.is_required else line.beside)
     if len(beside) > _BESIDE:
         above, beside = " ".join(filter(None, [above, beside])), ""
     yield from (f"{indent}# {part}" for part in _wrapped(above, indent))
-    value = "" if line.is_empty else f" {scalar(line.value)}"
+    value = "" if line.is_required else f" {scalar(line.value)}"
     items = line.value if isinstance(line.value, list) and len(value) > WIDTH else []
     written = f"{indent}{line.name}:{'' if items else value}"
     yield f"{written:<{_COLUMN}} # {beside}" if beside else written

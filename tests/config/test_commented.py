@@ -10,7 +10,7 @@ def test_comments_stand_beside_their_keys_or_above_them() -> None:
         [
             Line("a", 1, beside="why"),
             Line("b", "x", above="what", beside=long),
-            Block("c", [Line("d", None, is_empty=True)], above="a section"),
+            Block("c", [Line("d", None, beside="a number", is_required=True)], above="a section"),
             Block("e", [Line("f", 2)], is_out=True),
         ],
         head="first\nsecond",
@@ -24,7 +24,7 @@ def test_comments_stand_beside_their_keys_or_above_them() -> None:
         "",
         "# a section",
         "c:",
-        "  d:",
+        "  d:                       # required: a number",
         "",
         "# e:",
         "#   f: 2",

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bertcli.config.keys import CONFIGS, Keys, json_schema, keys_of
+from bertcli.config.keys import CONFIGS, json_schema, keys_of
 from bertcli.config.load import check_config, parse_yaml
+from bertcli.config.yaml_text import Block, Line
 from tests.config.json_schema import problems
 from tests.config.keys import REQUIRED, class_keys
 
@@ -17,10 +18,12 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "configs").rglob("*.yaml"))
 
 
-def reference_keys(section: Keys, prefix: str = "") -> Iterator[str]:
-    yield from (f"{prefix}{key.name}" for key in section.keys)
-    for inner in section.sections:
-        yield from reference_keys(inner, f"{prefix}{inner.name}.")
+def reference_keys(section: Block, prefix: str = "") -> Iterator[tuple[str, Line]]:
+    for each in section.lines:
+        if isinstance(each, Line):
+            yield f"{prefix}{each.name}", each
+        else:
+            yield from reference_keys(each, f"{prefix}{each.name}.")
 
 
 def schema_keys(schema: dict[str, Any], root: dict[str, Any], prefix: str = "") -> Iterator[str]:
@@ -39,19 +42,14 @@ def command(request: pytest.FixtureRequest) -> str:
 
 
 def test_each_key_has_a_meaning(command: str) -> None:
-    def without(section: Keys) -> list[str]:
-        return [key.name for key in section.keys if not key.meaning] + [
-            name for inner in section.sections for name in without(inner)
-        ]
-
-    assert without(keys_of(CONFIGS[command])) == []
+    assert [name for name, key in reference_keys(keys_of(CONFIGS[command])) if not key.above] == []
 
 
 def test_reference_and_schema_have_all_keys_of_the_classes(command: str) -> None:
     own = list(class_keys(CONFIGS[command]))
     schema = json_schema(CONFIGS[command])
     assert len(own) > 40
-    assert sorted(reference_keys(keys_of(CONFIGS[command]))) == sorted(own)
+    assert sorted(dict(reference_keys(keys_of(CONFIGS[command])))) == sorted(own)
     assert sorted(schema_keys(schema, schema)) == sorted(own)
 
 
