@@ -111,12 +111,9 @@ def _excerpt(text: str) -> str:
     return escaped_bytes(text[max(0, at - _AROUND) : at + _AROUND].strip())
 
 
-_UTF_8 = ("utf-8", "utf-8-sig")
-
-
 def reads_marks(encoding: str) -> bool:
     """True if a byte order mark overrides this encoding: UTF-8, in which no text begins with such bytes."""
-    return codecs.lookup(encoding).name in _UTF_8
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
 
 
 def mark_note(name: object, encoding: str) -> str:
@@ -124,31 +121,14 @@ def mark_note(name: object, encoding: str) -> str:
     return f"{name}: is read as {encoding.upper()}, as its byte order mark says, not as UTF-8"
 
 
-def new_decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDecoder:
-    """A decoder of bytes, one block at a time. Raises `LookupError` for an unknown encoding."""
-    make = codecs.getincrementaldecoder(encoding)
-    if make in [codecs.getincrementaldecoder(name) for name in _UTF_8]:
-        return MarkedDecoder(errors)
-    return make(errors)
+def new_decoder(encoding: str, start: bytes, errors: str = "strict") -> codecs.IncrementalDecoder:
+    """A decoder of a text, one block at a time. `start`: its first bytes, with the whole byte order mark.
 
-
-class MarkedDecoder(codecs.IncrementalDecoder):
-    """A decoder of UTF-8, or of UTF-16 or UTF-32 if the first bytes are its byte order mark.
-
-    The first block must hold the whole mark. The mark of UTF-8 is decoded to U+FEFF, other marks to nothing.
+    The mark of UTF-16 or UTF-32 overrides UTF-8 and is decoded to nothing; that of UTF-8, to U+FEFF.
     """
-
-    def __init__(self, errors: str = "strict"):
-        super().__init__(errors)
-        self._inner: codecs.IncrementalDecoder | None = None
-
-    def decode(self, input: bytes, final: bool = False) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
-        if self._inner is None:
-            self._inner = codecs.getincrementaldecoder(marked_encoding(input) or "utf-8")(self.errors)
-        return self._inner.decode(input, final)
-
-    def getstate(self) -> tuple[bytes, int]:
-        return (b"", 0) if self._inner is None else self._inner.getstate()
+    if reads_marks(encoding):
+        encoding = marked_encoding(start) or "utf-8"
+    return codecs.getincrementaldecoder(encoding)(errors)
 
 
 _START = 512

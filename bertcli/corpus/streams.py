@@ -99,21 +99,22 @@ def read_text(path: Path, decoding: Decoding) -> str:
 
 def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterator[str]:
     """The text in blocks, without a byte order mark; blocks may be empty. Raises as `all_lines` does."""
-    encoding, is_strict = decoding.encoding, decoding.bad_bytes == "refuse"
+    encoding = decoding.encoding
+    errors = "strict" if decoding.bad_bytes == "refuse" else encodings.BAD_BYTES_KEPT
     try:
         "a".encode(encoding)  # raises LookupError also for codecs that do not encode text
-        if codecs.lookup(encoding).name in _ESCAPES:
+        if codecs.lookup(encoding).name in _ESCAPES or codecs.lookup(encoding).incrementaldecoder is None:
             raise LookupError
-        decoder = encodings.new_decoder(encoding, "strict" if is_strict else encodings.BAD_BYTES_KEPT)
     except (LookupError, ValueError):  # ValueError: a NUL in the name, or a codec that refuses everything
         raise UserError(
             f"{decoding.key}: {encoding!r} is not an encoding of text files that Python knows; common: "
             "utf-8, latin-1, cp1252, utf-16, gb18030, shift_jis"
         ) from None
-    offset, is_start = 0, True
+    decoder, offset, is_start = None, 0, True
     for block in itertools.chain(read_blocks(path, progress, BLOCK), [b""]):  # the empty one ends the text
-        if offset == 0:
+        if decoder is None:
             _refuse_non_text(path, block)
+            decoder = encodings.new_decoder(encoding, block, errors)
             encoding = _encoding_of(path, block, encoding, key=decoding.key)
         held_back = len(decoder.getstate()[0])  # bytes of a character that the last block cut
         try:
