@@ -1,4 +1,5 @@
-"""The text normalization of a new vocabulary: dropped characters, word boundaries, and lower case.
+"""What a new vocabulary is made of: normalized text (dropped characters, word boundaries, lower case), and an
+alphabet.
 
 Only plain steps of the tokenizers library are used, so that a `tokenizer.json` describes all of it.
 """
@@ -7,6 +8,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tokenizers import Regex, normalizers
 
@@ -104,42 +106,48 @@ ALWAYS = string.ascii_letters + string.digits + string.punctuation
 """Characters of every alphabet: people type them, even if this corpus lacks some."""
 
 
-def choose_alphabet(
-    characters: Counter[str], vocab_size: int, normalizer: normalizers.Normalizer
-) -> list[str]:
-    """The commonest of the normalized `characters` and `ALWAYS`, by code point, without white space."""
-    limit = max(MIN_ALPHABET, vocab_size // 4)
-    return sorted({*_by_frequency(characters)[:limit], *normalizer.normalize_str(ALWAYS)})
+@dataclass(frozen=True)
+class Material:
+    """What a vocabulary is made of.
 
-
-def more_characters(
-    characters: Counter[str], alphabet: Sequence[str], free: int, entries: Callable[[str], int]
-) -> list[str]:
-    """The commonest characters outside `alphabet` that fit into the `free` entries of a trained vocabulary.
-
-    `entries` gives the number of entries that a character takes.
+    Attributes:
+        lines: the texts, which can be read once.
+        characters: the counts of the characters in the normalized lines.
+        size: the most entries of the vocabulary, special tokens included.
+        names: the special tokens by role.
     """
-    known, more = set(alphabet), list[str]()
-    for character in _by_frequency(characters):
-        if free <= 0:
-            break
-        if character not in known and entries(character) <= free:
-            free -= entries(character)
-            more.append(character)
-    return more
 
+    lines: Iterator[str]
+    characters: Counter[str]
+    size: int
+    names: Mapping[str, str]
+    normalizer: normalizers.Normalizer
 
-def cut_at_rare(
-    lines: Iterator[str],
-    characters: Counter[str],
-    alphabet: Sequence[str],
-    normalizer: normalizers.Normalizer,
-) -> Iterator[str]:
-    """The normalized lines, with a blank for each character outside `alphabet`, which would be unknown."""
-    blanks = {ord(character): " " for character in {"\0", *characters} - {*alphabet}}
-    return (normalizer.normalize_str(line).translate(blanks) for line in lines)
+    def by_frequency(self) -> list[str]:
+        """The characters without white space, the commonest first."""
+        visible = [character for character in self.characters if not character.isspace()]
+        return sorted(visible, key=lambda c: (-self.characters[c], c))
 
+    def alphabet(self) -> list[str]:
+        """The commonest characters and `ALWAYS`, by code point."""
+        limit = max(MIN_ALPHABET, self.size // 4)
+        return sorted({*self.by_frequency()[:limit], *self.normalizer.normalize_str(ALWAYS)})
 
-def _by_frequency(characters: Counter[str]) -> list[str]:
-    visible = [character for character in characters if not character.isspace()]
-    return sorted(visible, key=lambda c: (-characters[c], c))
+    def more_characters(self, alphabet: Sequence[str], free: int, entries: Callable[[str], int]) -> list[str]:
+        """The commonest characters outside `alphabet` that fit into `free` entries of a trained vocabulary.
+
+        `entries` gives the number of entries that a character takes.
+        """
+        known, more = set(alphabet), list[str]()
+        for character in self.by_frequency():
+            if free <= 0:
+                break
+            if character not in known and entries(character) <= free:
+                free -= entries(character)
+                more.append(character)
+        return more
+
+    def cut_at_rare(self, alphabet: Sequence[str]) -> Iterator[str]:
+        """The normalized lines, with a blank for each character outside `alphabet`: it would be unknown."""
+        blanks = {ord(character): " " for character in {"\0", *self.characters} - {*alphabet}}
+        return (self.normalizer.normalize_str(line).translate(blanks) for line in self.lines)

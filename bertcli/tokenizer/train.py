@@ -8,7 +8,7 @@ import threading
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from bertcli.families.tokenizers import BERT, TokenizerFacts
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import BETWEEN_LINES
 from bertcli.tokenizer import normalize, wordpiece
+from bertcli.tokenizer.normalize import Material
 from bertcli.tokenizer.pipelines import add_special, byte_level, unigram
 from bertcli.tokenizer.tokenizer import LARGEST_VOCABULARY, Tokenizer
 
@@ -76,17 +77,12 @@ def train_tokenizer(
         if lowercase and (note := normalize.casing_note(characters, training.language)):
             training.report(note)
         lines = (_PART.sub(r"\1 ", line.rstrip("\n")) for line in spool)
-        names = facts.names
-
-        def train() -> tokenizers.Tokenizer:
-            if kind == "byte-bpe":
-                return train_byte_bpe(lines, vocab_size, names=names, normalizer=normalizer)
-            by_characters = train_wordpiece if kind == "wordpiece" else train_unigram
-            return by_characters(lines, vocab_size, characters, names=names, normalizer=normalizer)
-
-        backend = patiently(train, "training the vocabulary", training.report)
-    add_special(backend, facts, names, mask_strips=facts.mask_strips)
-    return Tokenizer(backend, "the vocabulary", names)
+        material = Material(lines, characters, vocab_size, names=facts.names, normalizer=normalizer)
+        train = {"wordpiece": train_wordpiece, "byte-bpe": train_byte_bpe, "unigram": train_unigram}[kind]
+        backend = patiently(lambda: train(material), "training the vocabulary", training.report)
+    backend.normalizer = normalizer
+    add_special(backend, facts, facts.names, mask_strips=facts.mask_strips)
+    return Tokenizer(backend, "the vocabulary", facts.names)
 
 
 def patiently(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
@@ -132,39 +128,24 @@ MIN_FREQUENCY = 2
 """The least frequency of a pair that is merged: a rarer pair may be a single misspelling."""
 
 
-def train_wordpiece(
-    lines: Iterator[str],
-    vocab_size: int,
-    characters: Counter[str],
-    names: Mapping[str, str],
-    normalizer: normalizers.Normalizer,
-) -> tokenizers.Tokenizer:
+def train_wordpiece(material: Material) -> tokenizers.Tokenizer:
     """Train a WordPiece: special tokens, the alphabet by code point, its `##` pieces, then merges as found.
 
     The trainer in `tokenizers` numbers characters in the random order of a hash map, and breaks ties by those
     numbers. It therefore gets every single-character piece in a fixed order: characters are counted
     beforehand, and the single-character pieces are passed as special tokens.
 
-    Args:
-        characters: the counts of the characters in the normalized lines.
-        names: the special tokens by role.
-
-    Raises:
-        UserError: the alphabet alone is larger than `vocab_size`.
+    Raises `UserError` if the alphabet alone is larger than the vocabulary.
     """
-    alphabet = normalize.choose_alphabet(characters, vocab_size, normalizer)
+    names, alphabet = material.names, material.alphabet()
     first = [*names.values(), *_singles(alphabet)]
-    if vocab_size < len(first):
-        raise UserError(
-            f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
-            f"characters, their {wordpiece.CONTINUES} pieces and the special tokens are {len(first):,}. Set "
-            f"tokenizer.vocab_size to {len(first):,} or more"
-        )
+    own = f"its {len(alphabet):,} characters, their {wordpiece.CONTINUES} pieces and the special tokens"
+    _check_size(material, len(first), f" for this text: {own}")
     backend = tokenizers.Tokenizer(models.WordPiece(unk_token=names["unk_token"]))
-    backend.normalizer = normalizer
+    backend.normalizer = material.normalizer
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size,
+        vocab_size=material.size,
         min_frequency=MIN_FREQUENCY,
         special_tokens=first,
         initial_alphabet=alphabet,
@@ -172,17 +153,23 @@ def train_wordpiece(
         continuing_subword_prefix=wordpiece.CONTINUES,
         show_progress=False,
     )
-    if {character for character in characters if not character.isspace()} - {*alphabet}:
-        lines = normalize.cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
-    backend.train_from_iterator(lines, trainer)
+    has_rare = not {*alphabet}.issuperset(material.by_frequency())
+    backend.train_from_iterator(material.cut_at_rare(alphabet) if has_rare else material.lines, trainer)
     ids = backend.get_vocab(with_added_tokens=False)
     merges = sorted(ids.keys() - set(first), key=ids.__getitem__)
-    free = vocab_size - len(first) - len(merges)
-    more = normalize.more_characters(
-        characters, alphabet, free, entries=lambda character: len(_singles([character]))
-    )
+    free = material.size - len(first) - len(merges)
+    more = material.more_characters(alphabet, free, lambda character: len(_singles([character])))
     first = [*names.values(), *_singles(sorted({*alphabet, *more}))]
-    return wordpiece.pipeline([*first, *merges], normalizer, names["unk_token"])
+    return wordpiece.pipeline([*first, *merges], material.normalizer, names["unk_token"])
+
+
+def _check_size(material: Material, smallest: int, why: str, what: str = "a vocabulary") -> None:
+    """Raise `UserError` if the vocabulary is too small; `why`: the entries that it must have, in words."""
+    if material.size < smallest:
+        raise UserError(
+            f"{what} of {material.size:,} entries is too small{why} are {smallest:,}. Set "
+            f"tokenizer.vocab_size to {smallest:,} or more"
+        )
 
 
 def _singles(alphabet: Sequence[str]) -> list[str]:
@@ -196,74 +183,50 @@ def _stands_alone(character: str) -> bool:
     return len(words) > 1 or spaced
 
 
-def train_byte_bpe(
-    lines: Iterator[str], vocab_size: int, names: Mapping[str, str], normalizer: normalizers.Normalizer
-) -> tokenizers.Tokenizer:
+def train_byte_bpe(material: Material) -> tokenizers.Tokenizer:
     """Train a byte-level BPE: special tokens, the 256 bytes, then merges in the order they were found.
 
-    `names`: the special tokens by role. Raises `UserError` if the bytes alone are more than `vocab_size`.
+    Raises `UserError` if the bytes alone are more than the vocabulary may have.
     """
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    first = [*names.values(), *alphabet]
-    if vocab_size < len(first):
-        raise UserError(
-            f"a byte-level vocabulary of {vocab_size:,} entries is too small: the 256 bytes and the special "
-            f"tokens are {len(first):,}. Set tokenizer.vocab_size to {len(first):,} or more"
-        )
+    special, alphabet = list(material.names.values()), sorted(pre_tokenizers.ByteLevel.alphabet())
+    smallest, why = len(special) + len(alphabet), ": the 256 bytes and the special tokens"
+    _check_size(material, smallest, why, what="a byte-level vocabulary")
     # A text's first word is read like any other (`add_prefix_space`): sentences are stored one by one.
     backend = byte_level({}, [], add_prefix_space=True)
-    backend.normalizer = normalizer
+    backend.normalizer = material.normalizer
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
+        vocab_size=material.size,
         min_frequency=MIN_FREQUENCY,
-        special_tokens=list(names.values()),
+        special_tokens=special,
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    backend.train_from_iterator(lines, trainer)
+    backend.train_from_iterator(material.lines, trainer)
     model = json.loads(backend.to_str())["model"]
-    merges = [tuple(merge) for merge in model["merges"]]
-    trained = byte_level(model["vocab"], merges, add_prefix_space=True)
-    trained.normalizer = normalizer
-    return trained
+    return byte_level(model["vocab"], [tuple(merge) for merge in model["merges"]], add_prefix_space=True)
 
 
 _LONGEST_LINE = 1 << 30
 """The most bytes of a line; SentencePiece leaves out longer lines."""
 
 
-def train_unigram(
-    lines: Iterator[str],
-    vocab_size: int,
-    characters: Counter[str],
-    names: Mapping[str, str],
-    normalizer: normalizers.Normalizer,
-) -> tokenizers.Tokenizer:
+def train_unigram(material: Material) -> tokenizers.Tokenizer:
     """Train a Unigram (Kudo 2018): special tokens, then pieces by falling probability.
 
     SentencePiece trains it in one thread: the trainer of `tokenizers` gives another vocabulary in every
-    process. Arguments and errors are those of `train_wordpiece`; SentencePiece may not be installed.
+    process. Errors are those of `train_wordpiece`; SentencePiece may not be installed.
     """
-    alphabet = normalize.choose_alphabet(characters, vocab_size, normalizer)
-    smallest = len(alphabet) + 1 + len(names)  # with the blank
-    if vocab_size < smallest:
-        raise UserError(
-            f"a vocabulary of {vocab_size:,} entries is too small for this text: its {len(alphabet):,} "
-            f"characters, the blank and the special tokens are {smallest:,}. Set tokenizer.vocab_size to "
-            f"{smallest:,} or more"
-        )
+    special, alphabet = [(name, 0.0) for name in material.names.values()], material.alphabet()
+    own = f"its {len(alphabet):,} characters, the blank and the special tokens"
+    _check_size(material, len(alphabet) + 1 + len(special), f" for this text: {own}")
+    room = material.size - len(special)
     # SentencePiece would refuse to leave out many characters.
-    known = normalize.cut_at_rare(lines, characters, alphabet, normalizer=normalizer)
-    pieces = _train(known, vocab_size - len(names), required="".join(alphabet))
-    free, rarest = vocab_size - len(names) - len(pieces), min(score for _, score in pieces)
-    pieces += [
-        (each, rarest) for each in normalize.more_characters(characters, alphabet, free, entries=lambda _: 1)
-    ]
-    special = [(name, 0.0) for name in names.values()]
-    unk_id = list(names).index("unk_token")
-    backend = unigram([*special, *pieces], unk_id, [pre_tokenizers.WhitespaceSplit()], scheme="always")
-    backend.normalizer = normalizer
-    return backend
+    pieces = _train(material.cut_at_rare(alphabet), room, required="".join(alphabet))
+    rarest = min(score for _, score in pieces)
+    more = material.more_characters(alphabet, room - len(pieces), lambda _: 1)
+    pieces += [(character, rarest) for character in more]
+    unk_id = list(material.names).index("unk_token")
+    return unigram([*special, *pieces], unk_id, [pre_tokenizers.WhitespaceSplit()], scheme="always")
 
 
 def _train(lines: Iterator[str], num_pieces: int, required: str) -> list[tuple[str, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from bertcli.families.family import TokenizerKind
 from bertcli.system.errors import UserError
 from bertcli.tokenizer import train as train_tokenizer_module
+from bertcli.tokenizer.normalize import Material
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import Training, train_tokenizer
 from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS
@@ -114,13 +116,13 @@ def test_a_word_of_a_million_letters_is_counted_in_parts(
     module = {"wordpiece": "train_wordpiece", "byte-bpe": "train_byte_bpe", "unigram": "train_unigram"}[kind]
     train = getattr(train_tokenizer_module, module)
 
-    def watched(lines: Iterator[str], *rest: Any, **named: Any) -> Any:
+    def watched(material: Material) -> Any:
         def watch() -> Iterator[str]:
-            for line in lines:
+            for line in material.lines:
                 seen.extend(map(len, line.split()))
                 yield "a few words"
 
-        return train(watch(), *rest, **named)
+        return train(replace(material, lines=watch()))
 
     monkeypatch.setattr(train_tokenizer_module, module, watched)
     train_tokenizer(["ACGT" * 250_000, "a few words"] * 2, 400, kind=kind)
