@@ -6,18 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.cli.options import (
-    Config,
-    Device,
-    FinetuningConfig,
-    Json,
-    Set,
-    argument,
-    count,
-    flag,
-    number,
-    option,
-)
+from bertcli.cli import options
+from bertcli.cli.options import argument, count, flag, number, option
 from bertcli.config.section import MOST, MOST_ROWS, MOST_TOKENS
 from bertcli.families.family import FamilyName
 from bertcli.system.errors import UserError
@@ -53,14 +43,14 @@ def step(
         0.1, "Dropout rate of hidden states and attention.", min=0.0, max=0.99, callback=number
     ),
     precision: PrecisionName = "auto",
-    device: Device = "auto",
+    device: options.Device = "auto",
     compile_: bool = flag("Compile the model with torch.compile.", "--compile"),
     steps: int = count(20, "Number of steps to measure, after the warm-up."),
     config: Path | None = option(
         None, "Measure a pretraining config on its own text; other sizes are ignored."
     ),
-    set_: Set = None,
-    json_: Json = False,
+    set_: options.Set = None,
+    json_: options.Json = False,
 ) -> None:
     """Time the pretraining step: the loop of `bertcli pretrain` on full rows, or with --config on real ones.
 
@@ -91,10 +81,10 @@ def step(
 
 @bench.command()
 def stream(
-    config: Config,
+    config: options.Config,
     batches: int = count(200, "Number of batches to measure."),
-    set_: Set = None,
-    json_: Json = False,
+    set_: options.Set = None,
+    json_: options.Json = False,
 ) -> None:
     """Time the batches of a config's store, without a model.
 
@@ -116,8 +106,8 @@ def tokenize(
     ),
     vocab_size: VocabSize = 8192,
     megabytes: float = option(20.0, "Megabytes of text to read.", min=0.01, max=MOST, callback=number),
-    set_: Set = None,
-    json_: Json = False,
+    set_: options.Set = None,
+    json_: options.Json = False,
 ) -> None:
     """Time the way from text to token ids in one process, with sentences split and tokenized as in `prepare`.
 
@@ -136,17 +126,17 @@ def tokenize(
     if tokenizer is not None:
         loaded = Tokenizer.load(tokenizer)
     else:
-        options = run.TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
-        loaded = matching.train_on_corpus(sources.find_sources(corpus.files), corpus, options, report=say)
+        recipe = run.TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
+        loaded = matching.train_on_corpus(sources.find_sources(corpus.files), corpus, recipe, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 
 @bench.command()
 def finetune(
-    config: FinetuningConfig,
+    config: options.FinetuningConfig,
     steps: int = count(50, "Number of steps to measure, after the warm-up."),
-    set_: Set = None,
-    json_: Json = False,
+    set_: options.Set = None,
+    json_: options.Json = False,
 ) -> None:
     """Time fine-tuning steps on a config's own rows, compared with every row padded to max_length.
 
@@ -173,8 +163,8 @@ def predict(
     texts: int = count(2000, "Most texts to read."),
     batch_size: int | None = option(None, "Rows computed at once.", min=1, max=MOST_ROWS),
     precision: PrecisionName = "fp32",
-    device: Device = "auto",
-    json_: Json = False,
+    device: options.Device = "auto",
+    json_: options.Json = False,
 ) -> None:
     """Time predictions on texts of mixed length, compared with every row padded to max_length.
 

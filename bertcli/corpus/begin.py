@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -98,10 +98,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def clear_folder(folder: Path) -> None:
-    """Remove what another build left in `folder`, except the lock. The journal goes first."""
-    paths = [path for path in walk(folder) if path != folder / LOCK]
-    for path in sorted(paths, key=lambda path: path.name != JOURNAL):
+def remove_content(folder: Path, order: Mapping[str, int], keep: str = "") -> None:
+    """Remove all in `folder` but the file `keep`, in the `order` of names; others have the place 0."""
+    paths = [path for path in walk(folder) if path != folder / keep]
+    for path in sorted(paths, key=lambda path: order.get(path.name, 0)):
         path.rmdir() if path.is_dir() else path.unlink()
     for inner in sorted({path.parent for path in paths if path.parent != folder}, reverse=True):
         inner.rmdir()
@@ -207,7 +207,7 @@ def begin_build(config: PretrainRecipe, sources: Sequence[Source], report: Repor
         report(note)
     journal = read_journal(partial, key)
     if journal is None:
-        clear_folder(partial)
+        remove_content(partial, {JOURNAL: -1}, keep=LOCK)
         journal = Journal(key)
         write_journal(partial, journal)
     elif journal.tokenizer_hash:

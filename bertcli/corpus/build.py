@@ -45,18 +45,9 @@ def publish(partial: Path, folder: Path) -> None:
     write_note(partial, Note("store", {name: [] for name in sorted(names)}))
     if os.path.lexists(folder):
         check_replaceable(folder)
-        _remove(folder)
+        # After a kill, the rest is no store, but its note still shows that bertcli wrote it.
+        begin.remove_content(folder, {MANIFEST: -1, NOTE: 1})
     os.rename(partial, folder)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a store, the manifest first and the note last. After a kill, the rest is no store, but its note
-    still shows that bertcli wrote it."""
-    paths = walk(folder)
-    for path in sorted(paths, key=lambda path: {MANIFEST: -1, NOTE: 1}.get(path.name, 0)):
-        path.unlink()
-    for name in sorted({path.parent for path in paths if path.parent != folder}, reverse=True):
-        name.rmdir()
 
 
 def _others(folder: Path) -> list[str]:
