@@ -52,8 +52,9 @@ def keys_of(kind: type[Section], name: str = "", is_out: bool = False) -> Block:
             sections.append(keys_of(inner, field_name, is_out=field.default is None))
             continue
         found = properties[field_name]
-        meaning, is_required = " ".join(found.get("description", "").split()), field.is_required()
-        keys.append(Line(field_name, found.get("default"), meaning, _values(found), is_required))
+        meaning, default = " ".join(found.get("description", "").split()), found.get("default")
+        values, is_required = _values(found), field.is_required()
+        keys.append(Line(field_name, default, meaning, beside=values, is_required=is_required))
     return Block(name, [*keys, *sections], " ".join((kind.__doc__ or "").split()), is_out=is_out)
 
 
