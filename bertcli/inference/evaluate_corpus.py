@@ -28,8 +28,8 @@ from bertcli.system.errors import UserError
 from bertcli.system.hardware import resolve_precision
 from bertcli.system.terminal import say
 from bertcli.training import ranks
-from bertcli.training.evaluate import evaluate
 from bertcli.training.heldout import MASK_RATE, HeldoutBatches, as_in_bert, text_store
+from bertcli.training.scores import evaluate
 
 _LAYOUT = ("format", "text_key", "encoding", "document", "join_lines")
 """The keys of a corpus that describe the layout of its files."""

@@ -28,7 +28,7 @@ from bertcli.tasks.labels import check_labels, spelled_as
 from bertcli.tasks.shown import Prediction
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask
 from bertcli.training import ranks, wrapping
-from bertcli.training.evaluate import Scores, evaluation_mode
+from bertcli.training.scores import Scores, evaluation_mode
 
 
 def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction]]:

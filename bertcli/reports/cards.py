@@ -21,7 +21,7 @@ from bertcli.objectives.learner import learner_of
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.tasks.data import LabeledData
 from bertcli.tasks.verdict import Verdict
-from bertcli.training.evaluate import Scores
+from bertcli.training.scores import Scores
 
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~&$!#]|(?<![^\W_])_|_(?![^\W_])")
 """Characters of Markdown that are escaped; an underscore within a word is not markup."""

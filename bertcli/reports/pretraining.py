@@ -29,9 +29,9 @@ from bertcli.system.hardware import resolve_device
 from bertcli.system.terminal import ELLIPSIS
 from bertcli.tokenizer.pieces import BLANK
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.training.evaluate import Scores
 from bertcli.training.heldout import MASK_RATE
 from bertcli.training.metrics_log import term_key
+from bertcli.training.scores import Scores
 
 SENTENCES = 12
 _LOOKED_AT = 400

@@ -9,10 +9,9 @@ from bertcli.config.section import mean_of
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
 from bertcli.objectives.learner import MARGIN, learner_of
-from bertcli.training.evaluate import Scores
 from bertcli.training.metrics_log import term_key
 from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, peak_rate
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import Scores, StepReport
 
 PAIR_MARGIN = 0.03
 """Share of the pairs; a model less than this above chance learned nothing from pairs."""

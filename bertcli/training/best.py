@@ -1,7 +1,7 @@
 """The best model of a run by a held-out metric, which is kept beside the checkpoints."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,42 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.training import ranks
 from bertcli.training.checkpoint import RunState, free_path, load_state, newest_checkpoint, newest_path
-from bertcli.training.evaluate import Scores
 from bertcli.training.metrics_log import read_metrics
+from bertcli.training.scores import Scores
 
 
 class BestModel:
-    """The best model so far, in `checkpoints/best`. The evaluations in the run's log say which one it is."""
+    """The best model so far, in `checkpoints/best`: by `metric`, and by the loss among equal ones.
+
+    The state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
+    other state is saved. Steps are repeatable, so a better model that was saved after that checkpoint is
+    found again.
+    """
 
     def __init__(self, folder: RunLayout, metric: str, patience: int | None = None):
-        """Nothing is read yet. `metric` and `patience`: as for `BestEvaluation`."""
-        self._folder, self._metric, self._patience = folder, metric, patience
-        self.evaluation = BestEvaluation(metric, patience, [])
+        """Nothing is read yet.
 
-    def read(self, rows: list[dict[str, Any]]) -> None:
-        """Take the evaluations in the rows of the log up to the step that the run goes on from."""
-        self.evaluation = BestEvaluation(self._metric, self._patience, rows)
+        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
+        """
+        self._folder, self._metric, self._patience = folder, metric, patience
+        self.read([])
+
+    def read(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take the evaluations in the rows of the log up to the step that the run goes on from.
+
+        Raises `UserError` if an evaluation among `rows` lacks the metric.
+        """
+        evaluations = [row for row in rows if row["split"] == "heldout"]
+        for row in evaluations:
+            if not isinstance(row.get(self._metric, ""), int | float | None):
+                raise UserError(
+                    f"metrics.jsonl: the evaluation at step {row['step']} has no number for {self._metric}, "
+                    "so the best model is unknown: the file is damaged; start a new run in another output_dir"
+                )
+        self._steps = [row["step"] for row in evaluations]
+        self._goodness = [rank(self._metric, row) for row in evaluations]
+        self.scores: Scores | None = None
+        """The scores of the best evaluation, with tables; None if it was before this process started."""
 
     def last_good(self, usable: Callable[[RunState], bool]) -> Path | None:
         """The newest `usable` checkpoint; if the best model is lost or damaged, one before that model.
@@ -43,18 +64,23 @@ class BestModel:
         damage = find_damage(best) if rows else None
         if damage is None:
             return newest
-        step = BestEvaluation(self._metric, None, rows).step
+        self.read(rows)
+        step = self.step
         say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
         return newest_checkpoint(self._folder, say, lambda state: usable(state) and state.step < step)
 
     def consider(self, step: int, scores: Scores, publish: Callable[[Path], None]) -> None:
         """Add an evaluation; if it is the best so far, `publish` the model to a folder; on every rank."""
-        if self.evaluation.consider(step, scores):
+        metric_value(scores, self._metric)
+        self._steps.append(step)
+        self._goodness.append(rank(self._metric, metric_values(scores)))
+        if self.step == step:
+            self.scores = scores
             publish(ranks.on_first(lambda: free_path(self._folder.best)))
 
     def reason_to_stop(self, scores: Scores) -> str | None:
         """The reason to end the run early after an evaluation, or None."""
-        if not self.evaluation.is_settled:
+        if not self.is_settled:
             return None
         title = scores.title(self._metric)
         return f"no better {title} in {self._patience} evaluations (training.early_stopping)"
@@ -63,51 +89,10 @@ class BestModel:
         """The folder of the best model."""
         return ranks.on_first(lambda: newest_path(self._folder.best))
 
-
-def heldout_rows(metrics: Path) -> list[dict[str, Any]]:
-    """The evaluations in a run's log."""
-    return [row for row in read_metrics(metrics) if row["split"] == "heldout"]
-
-
-def _lost_evaluations(layout: RunLayout) -> UserError:
-    return UserError(
-        f"cannot resume: {layout.metrics} {'has no evaluation' if layout.metrics.exists() else 'is gone'}, "
-        f"so that {layout.best} cannot be compared with later models. Restore the file; or keep "
-        "the models as they are, and start a new run in another output_dir (--overwrite deletes this one)"
-    )
-
-
-class BestEvaluation:
-    """The evaluation with the best `metric`; among equal ones, the one with the lowest loss.
-
-    The state is read from the rows of `metrics.jsonl`, which a resume cuts back to its checkpoint, so no
-    other state is saved. Steps are repeatable, so a better model that was saved after that checkpoint is
-    found again.
-    """
-
-    def __init__(self, metric: str, patience: int | None, rows: list[dict[str, Any]]):
-        """Read the state from `rows`.
-
-        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
-        Raises `UserError` if an evaluation among `rows` lacks the metric.
-        """
-        self._metric, self._patience = metric, patience
-        evaluations = [row for row in rows if row["split"] == "heldout"]
-        self._steps = [row["step"] for row in evaluations]
-        for row in evaluations:
-            if not isinstance(row.get(metric, ""), int | float | None):
-                raise UserError(
-                    f"metrics.jsonl: the evaluation at step {row['step']} has no number for {metric}, so the "
-                    "best model is unknown: the file is damaged; start a new run in another output_dir"
-                )
-        self._goodness = [rank(metric, row) for row in evaluations]
-        self.scores: Scores | None = None
-        """The scores of the best evaluation, with tables; None if it was before this process started."""
-
     @property
     def step(self) -> int:
         """The step of the best evaluation; there must be one. The earlier one wins a tie."""
-        return self._steps[self._best]
+        return self._steps[self._goodness.index(max(self._goodness))]
 
     @property
     def last_step(self) -> int:
@@ -122,18 +107,18 @@ class BestEvaluation:
         metrics = [metric for metric, _ in self._goodness]
         return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
 
-    def consider(self, step: int, scores: Scores) -> bool:
-        """Add the evaluation at `step`; return True if it is the best so far."""
-        self._steps.append(step)
-        metric_value(scores, self._metric)
-        self._goodness.append(rank(self._metric, metric_values(scores)))
-        if self.step == step:
-            self.scores = scores
-        return self.step == step
 
-    @property
-    def _best(self) -> int:
-        return self._goodness.index(max(self._goodness))
+def heldout_rows(metrics: Path) -> list[dict[str, Any]]:
+    """The evaluations in a run's log."""
+    return [row for row in read_metrics(metrics) if row["split"] == "heldout"]
+
+
+def _lost_evaluations(layout: RunLayout) -> UserError:
+    return UserError(
+        f"cannot resume: {layout.metrics} {'has no evaluation' if layout.metrics.exists() else 'is gone'}, "
+        f"so that {layout.best} cannot be compared with later models. Restore the file; or keep "
+        "the models as they are, and start a new run in another output_dir (--overwrite deletes this one)"
+    )
 
 
 def metric_values(scores: Scores) -> dict[str, float]:

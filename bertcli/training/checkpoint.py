@@ -64,50 +64,6 @@ class RunState:
     loss_scale: LossScale | None = None
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The content of a checkpoint, in CPU memory: weights and moments by their names in the model."""
-
-    state: RunState
-    weights: dict[str, Tensor]
-    moments: dict[str, Tensor]
-
-
-def save_checkpoint(
-    layout: RunLayout,
-    snapshot: Snapshot,
-    save_model: SaveModel,
-    keep_last: int,
-    report: Callable[[str], None] = lambda line: None,
-    keep_step: int | None = None,
-) -> Path:
-    """Write `step-N`, then remove the oldest checkpoints until `keep_last` are left.
-
-    Incomplete checkpoints are neither counted nor removed. The checkpoint of `keep_step` is never removed.
-
-    Raises:
-        UserError: the disk is full or not writable, or the run was moved; earlier checkpoints stay intact.
-    """
-
-    def fill(partial: Path) -> None:
-        save_model(checkpoint_model(partial), snapshot.weights)
-        save_file(snapshot.moments, partial / "optimizer.safetensors")
-        (partial / "state.json").write_text(json.dumps(asdict(snapshot.state), indent=1) + "\n")
-
-    path = free_path(layout.step(snapshot.state.step))
-    with layout.stays(), disk_errors(f"{path}: the checkpoint could not be written"):
-        write_folder(path, fill)
-        others = [
-            old
-            for old in layout.steps()
-            if old != path and is_intact(old) and (keep_step is None or load_state(old).step != keep_step)
-        ]
-        for old in others[keep_last - (snapshot.state.step != keep_step) :]:
-            if left := remove_own(old):
-                report(f"{old}: removed, except {', '.join(map(str, left))}, not written by bertcli")
-    return path
-
-
 def newest_checkpoint(
     layout: RunLayout,
     report: Callable[[str], None],
@@ -158,8 +114,9 @@ class CheckpointWriter:
         keep_last: int,
         keep_step: int | None = None,
     ):
+        """`keep_last`: checkpoints that stay; `keep_step`: the step whose checkpoint is never removed."""
         self._layout, self._model, self._optimizer = layout, model, optimizer
-        self._save_model, self._kept = save_model, {"keep_last": keep_last, "keep_step": keep_step}
+        self._save_model, self._keep_last, self._keep_step = save_model, keep_last, keep_step
         self._places: dict[tuple[str, str], Tensor] = {}
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -176,9 +133,9 @@ class CheckpointWriter:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         if ranks.is_first():
-            snapshot = Snapshot(state, weights, moments)
+            arguments = (state, weights, moments)
             self._thread = threading.Thread(
-                target=self._write, name="checkpoint", args=(snapshot,), daemon=True
+                target=self._write_aside, name="checkpoint", args=arguments, daemon=True
             )
             self._thread.start()
 
@@ -212,10 +169,42 @@ class CheckpointWriter:
                 copies[name] = place.copy_(tensor, non_blocking=True)
         return copies
 
-    def _write(self, snapshot: Snapshot) -> None:
+    def _write_aside(self, state: RunState, weights: dict[str, Tensor], moments: dict[str, Tensor]) -> None:
         if sys.platform == "linux":  # Linux has a priority for each thread: training steps come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         try:
-            save_checkpoint(self._layout, snapshot, self._save_model, report=say, **self._kept)
+            self.write(state, weights, moments)
         except BaseException as error:
             self._failure = error
+
+    def write(self, state: RunState, weights: dict[str, Tensor], moments: dict[str, Tensor]) -> Path:
+        """Write `step-N`, then remove the oldest checkpoints until `keep_last` are left.
+
+        Incomplete checkpoints are neither counted nor removed.
+
+        Args:
+            weights, moments: tensors in CPU memory, by their names in the model.
+
+        Raises:
+            UserError: the disk is full or not writable, or the run was moved; earlier checkpoints stay
+                intact.
+        """
+
+        def fill(partial: Path) -> None:
+            self._save_model(checkpoint_model(partial), weights)
+            save_file(moments, partial / "optimizer.safetensors")
+            (partial / "state.json").write_text(json.dumps(asdict(state), indent=1) + "\n")
+
+        layout, keep_step = self._layout, self._keep_step
+        path = free_path(layout.step(state.step))
+        with layout.stays(), disk_errors(f"{path}: the checkpoint could not be written"):
+            write_folder(path, fill)
+            others = [
+                old
+                for old in layout.steps()
+                if old != path and is_intact(old) and (keep_step is None or load_state(old).step != keep_step)
+            ]
+            for old in others[self._keep_last - (state.step != keep_step) :]:
+                if left := remove_own(old):
+                    say(f"{old}: removed, except {', '.join(map(str, left))}, not written by bertcli")
+        return path

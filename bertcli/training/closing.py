@@ -1,29 +1,23 @@
-"""The last lines of a run: a command to try first with the new model, how to resume, what was gained.
+"""The commands that a run names: what to try first with the new model, and how to resume.
 
-The command uses the user's own text and can be copied into a shell as it is.
+The first one uses the user's own text and can be copied into a shell as it is.
 """
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.folders.locate import GENERATOR
 from bertcli.folders.run_layout import RunLayout, step_name
 from bertcli.folders.sealed import is_intact
-from bertcli.model.pretraining import LanguageModel, PretrainingModel
-from bertcli.objectives.learner import learner_of, words_alone
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tokenizer.pieces import BLANK, needs_no_blank
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
-from bertcli.training.gain import Gain, Meter, gain_on_general
 
 _FEWEST_TOKENS, _MOST_TOKENS = 5, 12
 _SENTENCES = 1000
@@ -144,43 +138,3 @@ def spare_finished(layout: RunLayout, checkpoint: Path | None) -> Path | None:
             "--overwrite or another output_dir"
         )
     return checkpoint
-
-
-def closing_lines(
-    config: PretrainConfig,
-    source: Path | None,
-    store: OpenStore,
-    model: LanguageModel,
-    weights: Mapping[str, Tensor],
-    meter: Meter,
-) -> Iterator[str]:
-    """Lines for the log and the model card; computed on every rank.
-
-    Args:
-        source: the folder from which the run started.
-        weights: the full weights of `model`.
-    """
-    if source is None and model.words.mask_decoder is None:
-        return
-    after, has_heldout = words_alone(model, weights), store.heldout.num_documents > 0
-    if after.mask_decoder is not None and has_heldout:
-        yield f"as transformers and predict-mask read the folder, {_without_decoder(after, store, meter)}"
-    if source is None:
-        return
-    ratio = store.manifest.tokens_per_word
-    try:
-        learner = learner_of(config.data.objective)
-        before = ranks.on_all(lambda: learner.load_words(source, config.model))
-        if has_heldout:
-            first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
-            yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
-        yield str(gain_on_general(meter, before, after, folder=source, corpus=config.corpus))
-    except UserError as error:  # the trained model must not be lost for this error
-        yield f"what was gained and forgotten is not measured: {error}"
-
-
-def _without_decoder(model: PretrainingModel, store: OpenStore, meter: Meter) -> str:
-    decoder, model.mask_decoder = model.mask_decoder, None
-    loss = meter.nats_per_word(model, store.heldout, 1.0)
-    model.mask_decoder = decoder
-    return f"without the enhanced mask decoder: held-out mlm {loss:.3f}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.batches.order import EpochOrder
-from bertcli.batches.share import MicroBatch, Share
+from bertcli.batches.share import MicroBatch
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import DecidedFinetuning, with_values
 from bertcli.config.task import TaskSettings
@@ -21,23 +21,21 @@ from bertcli.folders.task_folder import declare_task, load_task_folder
 from bertcli.inference.evaluate_task import evaluate_task
 from bertcli.inference.predict import Runner
 from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, VectorModel, restandardized
-from bertcli.objectives.base import Task
 from bertcli.reports.cards import task_card
 from bertcli.system.terminal import say
-from bertcli.tasks.data import LabeledData, Split, load_labeled_data
+from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.examples import Example
 from bertcli.tasks.supervised import LabeledBatch
 from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks, wrapping
 from bertcli.training.best import BestModel, metric_value, metric_values
-from bertcli.training.closing import resume_command
-from bertcli.training.evaluate import Scores
+from bertcli.training.fit import Prepared
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
-from bertcli.training.lifecycle import Prepared, Run, claimed, take_steps
-from bertcli.training.loop import LoopSettings
+from bertcli.training.lifecycle import Run, claimed, take_steps
 from bertcli.training.optimizer import layer_rate_scale
 from bertcli.training.resolve import check_finetuning, decide_finetuning, loop_settings, own_share
+from bertcli.training.scores import Scores
 from bertcli.training.task_models import new_task_model, trained_task
 
 SANITY_EXAMPLES = 8
@@ -73,27 +71,24 @@ def finetune(
     config = with_values(config, {"model": str(source)})
     ranks.on_first(lambda: check_finetuning(config))
     root = Path(config.output_dir)
-    command = resume_command("finetune", root.parent if config.seeds else root)
-    run = Run("finetune", config, resume=resume, resume_command=command)
+    run = Run("finetune", config, resume, given=root.parent if config.seeds else root)
     with claimed(run, lambda: finetuning_inputs(config), overwrite):
-        parts = _build(run.asked, source)
-        identity = ranks.on_first(lambda: task_identity(parts.config, parts.data.task.labels))
-        run.compare(parts.config, identity, lambda old: check_same_data(old, identity, run.folder.data))
-        _check_metric(parts)
-        run.accept(parts.config, identity)
+        prepared = _prepare(run, source)
+        identity = ranks.on_first(lambda: task_identity(prepared.config, prepared.data.task.labels))
+        run.compare(prepared.config, identity, lambda old: check_same_data(old, identity, run.folder.data))
+        prepared.check_metric()
+        run.accept(prepared.config, identity)
         ranks.on_first(accepted)
-        prepared = _prepare(run, parts)
         scores = take_steps(run, prepared)
-        return _finish(run, parts, prepared, scores=scores)
+        return _finish(run, prepared, scores)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The data, the model and all decisions of a fine-tuning.
+@dataclass(frozen=True, kw_only=True)
+class Finetuning(Prepared):
+    """The data, the model and all decisions of a fine-tuning; the task has a teacher if there is one.
 
     Attributes:
         source: the model folder that the run starts from.
-        task: the labeled task as it is trained, with a teacher if there is one.
         order: step -> the numbers of its examples.
     """
 
@@ -102,20 +97,100 @@ class Parts:
     tokenizer: Tokenizer
     data: LabeledData
     model: TaskModel
-    task: Task
-    loop: LoopSettings
     order: EpochOrder
-    share: Share
-    steps: int
 
     @property
     def metric(self) -> str:
         """The metric that selects the best model."""
         return self.config.task.metric or self.data.task.metric
 
+    def check_metric(self) -> None:
+        """Raise `UserError` before anything is written if the dev data cannot be evaluated by the metric."""
+        if self.is_evaluated and self.metric not in metric_values(self.evaluate(SANITY_EXAMPLES)):
+            # Some metrics need kinds of examples that the first few may lack.
+            metric_value(self.evaluate(), self.metric)
 
-def _build(asked: FinetuneConfig, source: Path) -> Parts:
+    def lines(self) -> Iterator[str]:
+        """Lines that say what is trained, and how."""
+        parameters, training = list(self.model.parameters()), self.config.training
+        total = sum(parameter.numel() for parameter in parameters)
+        trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+        yield (
+            f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
+            f"{training.batch_size} rows, {self.steps_per_epoch:,} an epoch, {training.precision} on "
+            f"{training.device}"
+        )
+        if not self.is_evaluated:
+            yield "no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept"
+
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
+        """This rank's share of each step, from the step of that number on."""
+        items = self.data.train.items
+        for step in range(first_step, self.steps):
+            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            yield batch.micro_batches(self.share)
+
+    def evaluate(self, first: int | None = None) -> Scores:
+        """The scores of the model on the dev data, or on its first examples."""
+        assert self.data.dev is not None
+        runner = Runner(
+            model=self.model,
+            task=self.data.task,
+            tokenizer=self.tokenizer,
+            device=self.loop.device,
+            precision=self.loop.precision,
+            batch_size=self.share.micro_batch_size,
+            in_training=True,
+        )
+        return evaluate_task(runner, self.data.dev.first(first))[0]
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """The weights in a model folder: name in the model -> weight."""
+        return load_task_folder(folder, self.data.task.standardization).model.state_dict()
+
+    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
+        """Write the model folder of a checkpoint, which keeps the scale of training."""
+        task = self.data.task
+        self._save(folder, weights, task.settings, standardization=task.standardization)
+
+    def save_final(
+        self, settings: TaskSettings, card: str, folder: Path, weights: Mapping[str, Tensor]
+    ) -> None:
+        """Write the final model folder, whose answers have the scale of the data."""
+        before = self.data.task.standardization
+        weights = restandardized(weights, before=before, after=AS_THEY_ARE)
+        self._save(folder, weights, settings, standardization=AS_THEY_ARE, card=card)
+
+    def _save(
+        self,
+        folder: Path,
+        weights: Mapping[str, Tensor],
+        settings: TaskSettings,
+        standardization: Standardization,
+        card: str | None = None,
+    ) -> None:
+        longest = max(item.length for item in self.data.train.items)
+        declared = declare_task(
+            settings,
+            self.data.task.labels,
+            trained_length=length_after(self.source, longest),
+            standardization=standardization,
+        )
+        model = self.model
+        write_model_files(folder, model, self.tokenizer, declared=declared, card=card, weights=weights)
+        if isinstance(model, VectorModel):
+            pooling = SentencePooling(model.mode, model.normalize, settings.max_length)
+            write_pooling(folder, pooling, model.architecture.hidden)
+
+    def rate_scale(self, name: str) -> float:
+        """The factor of the learning rate of the parameter with this name."""
+        decay = self.config.training.layer_decay or 1.0
+        return layer_rate_scale(name, decay, self.model.architecture.layers)
+
+
+def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     """Read the data, build the model, and decide every `auto`; called on every rank."""
+    asked = run.asked
     check_length(source, asked.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
     data = ranks.first_then_all(lambda: load_labeled_data(asked, tokenizer, say))
@@ -132,8 +207,9 @@ def _build(asked: FinetuneConfig, source: Path) -> Parts:
     steps = max(1, round(training.epochs * order.steps_per_epoch))
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
+    best = BestModel(run.folder, config.task.metric or data.task.metric, training.early_stopping)
     model.to(loop.device)
-    return Parts(
+    return Finetuning(
         config=config,
         source=source,
         tokenizer=tokenizer,
@@ -144,131 +220,32 @@ def _build(asked: FinetuneConfig, source: Path) -> Parts:
         order=order,
         share=own_share(training, data.joint_rows(training.batch_size)),
         steps=steps,
+        is_evaluated=data.dev is not None,
+        best=None if data.dev is None else best,
+        steps_per_epoch=order.steps_per_epoch,
     )
 
 
-def _check_metric(parts: Parts) -> None:
-    """Raise `UserError` if the dev data cannot be evaluated by the metric, before anything is written."""
-    dev = parts.data.dev
-    if dev is not None and parts.metric not in metric_values(_evaluate(parts, dev.first(SANITY_EXAMPLES))):
-        # Some metrics need kinds of examples that the first few may lack.
-        metric_value(_evaluate(parts, dev), parts.metric)
-
-
-def _prepare(run: Run[FinetuneConfig], parts: Parts) -> Prepared:
-    training, dev = parts.config.training, parts.data.dev
-    best = BestModel(run.folder, parts.metric, training.early_stopping)
-    return Prepared(
-        config=parts.config,
-        model=parts.model,
-        task=parts.task,
-        loop=parts.loop,
-        steps=parts.steps,
-        micro_batches=partial(_micro_batches, parts),
-        save_model=partial(_save_as_trained, parts),
-        read_weights=partial(_read_weights, parts),
-        evaluate=None if dev is None else partial(_evaluate, parts, dev),
-        best=None if dev is None else best,
-        lines=list(_lines(parts)),
-        rate_scale=layer_rate_scale(training.layer_decay or 1.0, parts.model.architecture.layers),
-        steps_per_epoch=parts.order.steps_per_epoch,
-    )
-
-
-def _lines(parts: Parts) -> Iterator[str]:
-    parameters, training = list(parts.model.parameters()), parts.config.training
-    total = sum(parameter.numel() for parameter in parameters)
-    trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
-    yield (
-        f"run: {total:,} parameters, {trained:,} of them trained; {parts.steps:,} steps of "
-        f"{training.batch_size} rows, {parts.order.steps_per_epoch:,} an epoch, {training.precision} on "
-        f"{training.device}"
-    )
-    if parts.data.dev is None:
-        yield "no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept"
-
-
-def _micro_batches(parts: Parts, first_step: int) -> Iterator[list[MicroBatch]]:
-    items = parts.data.train.items
-    for step in range(first_step, parts.steps):
-        batch = LabeledBatch(tuple(items[i] for i in parts.order[step]), parts.tokenizer.pad_id)
-        yield batch.micro_batches(parts.share)
-
-
-def _evaluate(parts: Parts, dev: Split) -> Scores:
-    runner = Runner(
-        model=parts.model,
-        task=parts.data.task,
-        tokenizer=parts.tokenizer,
-        device=parts.loop.device,
-        precision=parts.loop.precision,
-        batch_size=parts.share.micro_batch_size,
-        in_training=True,
-    )
-    return evaluate_task(runner, dev)[0]
-
-
-def _read_weights(parts: Parts, folder: Path) -> dict[str, Tensor]:
-    return load_task_folder(folder, parts.data.task.standardization).model.state_dict()
-
-
-def _save_as_trained(parts: Parts, folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write the model folder of a checkpoint, which keeps the scale of training."""
-    task = parts.data.task
-    _save(parts, folder, weights, settings=task.settings, standardization=task.standardization)
-
-
-def _save_final(
-    parts: Parts, settings: TaskSettings, card: str, folder: Path, weights: Mapping[str, Tensor]
-) -> None:
-    """Write the final model folder, whose answers have the scale of the data."""
-    before = parts.data.task.standardization
-    weights = restandardized(weights, before=before, after=AS_THEY_ARE)
-    _save(parts, folder, weights, settings=settings, standardization=AS_THEY_ARE, card=card)
-
-
-def _save(
-    parts: Parts,
-    folder: Path,
-    weights: Mapping[str, Tensor],
-    settings: TaskSettings,
-    standardization: Standardization,
-    card: str | None = None,
-) -> None:
-    longest = max(item.length for item in parts.data.train.items)
-    declared = declare_task(
-        settings,
-        parts.data.task.labels,
-        trained_length=length_after(parts.source, longest),
-        standardization=standardization,
-    )
-    model = parts.model
-    write_model_files(folder, model, parts.tokenizer, declared=declared, card=card, weights=weights)
-    if isinstance(model, VectorModel):
-        pooling = SentencePooling(model.mode, model.normalize, settings.max_length)
-        write_pooling(folder, pooling, model.architecture.hidden)
-
-
-def _finish(run: Run[FinetuneConfig], parts: Parts, prepared: Prepared, scores: Scores | None) -> Finetuned:
+def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | None) -> Finetuned:
     """Write the best model, or the last one if there is no dev data, to `model/` with its card."""
-    data, verdict, step = parts.data, None, parts.steps
+    data, metric, verdict, step = prepared.data, prepared.metric, None, prepared.steps
     lines = ["verdict: none, because there was no dev data"]
-    if prepared.best is None or prepared.evaluate is None or data.dev is None:
-        weights = wrapping.full_weights(parts.model)
+    best = prepared.best
+    if best is None or data.dev is None:
+        weights = wrapping.full_weights(prepared.model)
     else:
-        weights = _read_weights(parts, prepared.best.path())
-        wrapping.load_full_weights(parts.model, weights)
-        best = prepared.best.evaluation
+        weights = prepared.read_weights(best.path())
+        wrapping.load_full_weights(prepared.model, weights)
         scores = best.scores or prepared.evaluate()
         verdict = data.task.verdict(data.dev.examples, scores.metrics)
-        chosen = f"best by {scores.title(parts.metric)}: step {best.step}"
+        chosen = f"best by {scores.title(metric)}: step {best.step}"
         step, lines = best.last_step, [verdict.line, chosen]
         say(chosen)
     settings = data.task.kept_settings(scores.metrics if scores else {})
     if isinstance(settings.null_threshold, float):
         say(f"task.null_threshold: {settings.null_threshold:.4g}, kept in the model")
-    card = task_card(parts.config, parts.model.architecture, data, scores=scores, verdict=verdict)
-    run.publish(run.folder.model, partial(_save_final, parts, settings, card), weights)
+    card = task_card(prepared.config, prepared.model.architecture, data, scores=scores, verdict=verdict)
+    run.publish(run.folder.model, partial(prepared.save_final, settings, card), weights)
     run.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
     examples = (data.dev or data.train).examples
-    return Finetuned(run.folder.model, scores, verdict, metric=parts.metric, examples=examples)
+    return Finetuned(run.folder.model, scores, verdict, metric=metric, examples=examples)

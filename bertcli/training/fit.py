@@ -1,42 +1,93 @@
 """The work around the training loop: log, evaluate, save, and stop when a signal asks for it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn
 
+from torch import Tensor, nn
+
+from bertcli.batches.share import MicroBatch, Share
+from bertcli.config.run import DecidedFinetuning, DecidedPretraining
+from bertcli.objectives.base import Task
 from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.errors import UserError
 from bertcli.system.signals import Interrupted, Stop, stop_signal
 from bertcli.system.terminal import working
 from bertcli.training import ranks
+from bertcli.training.best import BestModel
 from bertcli.training.checkpoint import CheckpointWriter, RunState
-from bertcli.training.evaluate import Scores
+from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import MetricsLog, has_evaluation, heldout_row, term_key, train_row
 from bertcli.training.progress import Progress, TrainingClock, describe_scores
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import Scores, StepReport
+
+Decided = DecidedPretraining | DecidedFinetuning
 
 
-@dataclass(frozen=True)
-class FitSettings:
-    """The times to log, evaluate and save, in steps."""
+@dataclass(frozen=True, kw_only=True)
+class Prepared(ABC):
+    """What a run trains, and how; nothing in it is left to be decided.
 
+    Attributes:
+        config: the decided config.
+        share: this rank's share of each step.
+        is_evaluated: whether something is held out, so that `evaluate` can be called.
+        best: the best model by the held-out scores, which is kept; None: only the last model is.
+        branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
+        steps_per_epoch: steps of an epoch; None: epochs are not counted.
+    """
+
+    config: Decided
+    model: nn.Module
+    task: Task
+    loop: LoopSettings
+    share: Share
     steps: int
-    log_every: int
-    evaluate_every: int
-    save_every: int
-    max_bad_steps: int
-    save_at: int | None = None
-    """A further step after which a checkpoint is saved."""
+    is_evaluated: bool
+    best: BestModel | None
+    branch_step: int | None = None
     steps_per_epoch: int | None = None
-    """Steps of an epoch, so that the rows of the log have the epoch; None: epochs are not counted."""
 
-    def evaluates_after(self, step: int) -> bool:
-        """True if an evaluation follows the step."""
-        return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """Lines that say what is trained, and how."""
 
-    def saves_after(self, step: int) -> bool:
-        """True if a checkpoint follows the step."""
-        return step % self.save_every == 0 or step == self.save_at
+    @abstractmethod
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
+        """This rank's share of each step, from the step of that number on."""
+
+    @abstractmethod
+    def evaluate(self) -> Scores:
+        """The held-out scores of the model."""
+
+    @abstractmethod
+    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
+        """Write the model folder of a checkpoint."""
+
+    @abstractmethod
+    def read_weights(self, folder: Path) -> Mapping[str, Tensor]:
+        """The weights in a model folder: name in the model -> weight."""
+
+    @property
+    def health(self) -> Health:
+        """The reference values of the losses."""
+        return Health()
+
+    def work(self, steps: int) -> float:
+        """The work of all steps up to a step, in any unit."""
+        return steps
+
+    def rate_scale(self, name: str) -> float:
+        """The factor of the learning rate of the parameter with this name."""
+        del name
+        return 1.0
+
+    def is_usable(self, state: RunState) -> bool:
+        """True if a resume may go on from a checkpoint with these counters."""
+        del state
+        return True
 
 
 @dataclass(frozen=True)
@@ -46,19 +97,15 @@ class Fit:
     Attributes:
         lost: a function that says what is lost, and how to go on, if the run ends at once.
         resume_command: the command that resumes this run.
-        evaluate: a function that computes the held-out scores; None: nothing is held out.
-        health: the reference values of the losses.
         reason_to_stop: a function called after each evaluation; the reason to end the run early, or None.
     """
 
-    settings: FitSettings
+    prepared: Prepared
     checkpoints: CheckpointWriter
     log: MetricsLog
     progress: Progress
     lost: Callable[[], str]
     resume_command: str
-    evaluate: Callable[[], Scores] | None = None
-    health: Health = field(default_factory=Health)
     reason_to_stop: Callable[[Scores, RunState], str | None] = lambda scores, state: None
 
     def run(
@@ -76,7 +123,7 @@ class Fit:
         Raises:
             UserError: too many non-finite steps in a row; a checkpoint could not be written.
         """
-        settings, scores = self.settings, None
+        prepared, scores = self.prepared, None
         with stop_signal(self.lost) as stop, working(lambda: ""):  # the progress shows steps
             if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
                 scores = self._evaluate(state, stop)
@@ -88,13 +135,13 @@ class Fit:
             for report in reports:
                 self.checkpoints.check()
                 state = _count(state, report, clock.read())
-                is_last = report.step == settings.steps
+                is_last = report.step == prepared.steps
                 self._report(report, state, clock, is_last=is_last)
                 if self._evaluates_after(report.step):
                     scores = self._evaluate(state, stop)
                     is_last = self._stops_early(scores, state) or is_last
                 signal = ranks.largest(stop.signal)
-                if settings.saves_after(report.step) or is_last or signal:
+                if self._saves_after(report.step) or is_last or signal:
                     self.checkpoints.save(state)
                 if is_last or signal:
                     self.checkpoints.finish()
@@ -106,34 +153,45 @@ class Fit:
         return state, scores
 
     def _evaluates_after(self, step: int) -> bool:
-        return self.evaluate is not None and self.settings.evaluates_after(step)
+        if step == 0 or not self.prepared.is_evaluated:
+            return False
+        return step == self.prepared.steps or self._is_due(step, self.prepared.config.evaluation.every_steps)
+
+    def _saves_after(self, step: int) -> bool:
+        every = self.prepared.config.checkpoint.every_steps
+        return step == self.prepared.branch_step or self._is_due(step, every)
+
+    def _is_due(self, step: int, every: int | None) -> bool:
+        """True after each `every` steps; None: after each epoch, if epochs are counted."""
+        return step % (every or self.prepared.steps_per_epoch or self.prepared.steps) == 0
 
     def _report(self, report: StepReport, state: RunState, clock: TrainingClock, is_last: bool) -> None:
         """Show, log and check a step. Raises `UserError` if the run diverged."""
+        prepared, config = self.prepared, self.prepared.config
         speed = clock.tokens_per_second(state.tokens)
         self.progress.show(report, speed)
         if report.step == 1:
-            for line in self.health.first_step_warnings(report):
+            for line in prepared.health.first_step_warnings(report):
                 self.progress.line(line)
-        if report.step % self.settings.log_every == 0 or report.step == 1 or is_last:
-            self.log.write(train_row(report, state, self.settings.steps_per_epoch, tokens_per_second=speed))
+        if report.step % config.logging.every_steps == 0 or report.step == 1 or is_last:
+            self.log.write(train_row(report, state, prepared.steps_per_epoch, tokens_per_second=speed))
             clock.mark_logged(state.tokens)
         if report.skipped:
             self.progress.line(_bad_step(report, state))
-            if state.bad_steps_in_row >= self.settings.max_bad_steps:
+            if state.bad_steps_in_row >= config.training.max_bad_steps:
                 self.checkpoints.finish()
                 raise _diverged(report, state)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
         """Evaluate and log; return the scores, or None if a signal came."""
-        assert self.evaluate is not None
-        scores = _unless_stopped(self.evaluate, stop)
+        prepared, health = self.prepared, self.prepared.health
+        scores = _unless_stopped(prepared.evaluate, stop)
         if scores is None:
             return None
-        self.log.write(heldout_row(scores, state, self.settings.steps_per_epoch))
-        note = self.health.heldout_note(state.step)
+        self.log.write(heldout_row(scores, state, prepared.steps_per_epoch))
+        note = health.heldout_note(state.step)
         self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
-        for line in self.health.plateau_warnings(scores, state.step):
+        for line in health.plateau_warnings(scores, state.step):
             self.progress.line(line)
         return scores
 

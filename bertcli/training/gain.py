@@ -3,26 +3,27 @@
 import hashlib
 import tempfile
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+from torch import Tensor
 
 from bertcli.batches.share import Share
+from bertcli.config.run import DecidedPretraining
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.sources import find_sources
 from bertcli.corpus.token_store import OpenStore, TokenStore
-from bertcli.model.pretraining import PretrainingModel
+from bertcli.model.pretraining import LanguageModel, PretrainingModel
+from bertcli.objectives.learner import learner_of, words_alone
 from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
-from bertcli.system.hardware import Precision
-from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
-from bertcli.training.evaluate import evaluate
 from bertcli.training.heldout import HeldoutBatches, as_in_bert, text_store
+from bertcli.training.loop import LoopSettings
+from bertcli.training.scores import evaluate
 
 BUNDLED = ["classics"]
 """The general text, unless the config names another."""
@@ -57,43 +58,78 @@ class Gain:
 
 @dataclass(frozen=True)
 class Meter:
-    """The settings to measure models on a text. `batches`: the largest number of batches."""
+    """What measures models on a text: the vocabulary, the sizes and the machine of a run."""
 
-    tokenizer: Tokenizer
-    max_length: int
-    batch_size: int
-    batches: int
+    config: DecidedPretraining
+    store: OpenStore
     share: Share
-    device: torch.device
-    precision: Precision
+    loop: LoopSettings
 
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
         """The MLM loss of a model on a text, in nats per word, over all ranks; every rank must call it."""
-        data = as_in_bert(MLM, self.max_length)
-        heldout = HeldoutBatches(text, self.tokenizer, data, batch_size=self.batch_size, at_most=self.batches)
+        heldout = HeldoutBatches(
+            text,
+            self.store.tokenizer,
+            as_in_bert(MLM, self.config.data.max_length),
+            batch_size=self.config.training.largest_batch,
+            at_most=self.config.evaluation.batches,
+        )
         scores = evaluate(
-            model=model.to(self.device),
+            model=model.to(self.loop.device),
             task=MaskedLanguage(MLM.pairs),
             steps=heldout.steps(self.share),
-            device=self.device,
-            precision=self.precision,
+            device=self.loop.device,
+            precision=self.loop.precision,
         )
         (loss,) = scores.losses.values()
         return loss * tokens_per_word
 
 
-def gain_on_general(
-    meter: Meter,
-    before: PretrainingModel | None,
-    after: PretrainingModel,
-    folder: Path,
-    corpus: CorpusConfig,
+def closing_lines(
+    meter: Meter, source: Path | None, model: LanguageModel, weights: Mapping[str, Tensor]
+) -> Iterator[str]:
+    """Lines for the log and the model card; computed on every rank.
+
+    Args:
+        source: the folder from which the run started.
+        weights: the full weights of `model`.
+    """
+    if source is None and model.words.mask_decoder is None:
+        return
+    store, config = meter.store, meter.config
+    after, has_heldout = words_alone(model, weights), store.heldout.num_documents > 0
+    if after.mask_decoder is not None and has_heldout:
+        yield f"as transformers and predict-mask read the folder, {_without_decoder(after, meter)}"
+    if source is None:
+        return
+    ratio = store.manifest.tokens_per_word
+    try:
+        learner = learner_of(config.data.objective)
+        before = ranks.on_all(lambda: learner.load_words(source, config.model))
+        if has_heldout:
+            first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
+            yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
+        yield str(_gain_on_general(meter, before, after, folder=source))
+    except UserError as error:  # the trained model must not be lost for this error
+        yield f"what was gained and forgotten is not measured: {error}"
+
+
+def _without_decoder(model: PretrainingModel, meter: Meter) -> str:
+    decoder, model.mask_decoder = model.mask_decoder, None
+    loss = meter.nats_per_word(model, meter.store.heldout, 1.0)
+    model.mask_decoder = decoder
+    return f"without the enhanced mask decoder: held-out mlm {loss:.3f}"
+
+
+def _gain_on_general(
+    meter: Meter, before: PretrainingModel | None, after: PretrainingModel, folder: Path
 ) -> Gain:
-    """The gain on the general text of `corpus`; `folder` holds the tokenizer.
+    """The gain on the general text of the config; `folder` holds the tokenizer.
 
     Raises:
         UserError: the text cannot be read.
     """
+    corpus = meter.config.corpus
     names = corpus.general or BUNDLED
     reading = corpus if corpus.general else CorpusConfig(files=BUNDLED)
     with tempfile.TemporaryDirectory() as scratch:

@@ -3,9 +3,9 @@
 `pretraining.pretrain` and `finetuning.finetune` tell the whole of it, each for its kind of run.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -13,19 +13,15 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from bertcli.batches.share import MicroBatch
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.run import DecidedFinetuning, DecidedPretraining, with_decisions_of
+from bertcli.config.run import with_decisions_of
 from bertcli.config.schema import PretrainConfig
 from bertcli.folders.run_layout import KeptVerdict, checkpoint_model, write_verdict
 from bertcli.folders.sealed import write_folder
-from bertcli.objectives.base import Task
-from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.files import disk_errors
 from bertcli.system.signals import said_on_ctrl_c
 from bertcli.system.terminal import say
 from bertcli.training import ranks, wrapping
-from bertcli.training.best import BestModel
 from bertcli.training.checkpoint import (
     CheckpointWriter,
     RunState,
@@ -33,19 +29,18 @@ from bertcli.training.checkpoint import (
     load_moments_and_counters,
     newest_checkpoint,
 )
-from bertcli.training.closing import spare_finished, stopped_at_once
-from bertcli.training.evaluate import Scores
-from bertcli.training.fit import Fit, FitSettings
+from bertcli.training.closing import resume_command, spare_finished, stopped_at_once
+from bertcli.training.fit import Decided, Fit, Prepared
 from bertcli.training.identity import read_run_data, write_run_data
-from bertcli.training.loop import LoopSettings, train
+from bertcli.training.loop import train
 from bertcli.training.metrics_log import MetricsLog, cut_back, has_evaluation
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.progress import Progress
 from bertcli.training.run_folder import Input, RunFolder, check_resumable
+from bertcli.training.scores import Scores
 
 NOT_BEGUN = "stopped before the first step: there is nothing to resume; the same command starts again"
 Asked = TypeVar("Asked", PretrainConfig, FinetuneConfig)
-Decided = DecidedPretraining | DecidedFinetuning
 Identity = dict[str, Any]
 """What a run reads, as JSON (`training.identity`)."""
 
@@ -61,8 +56,10 @@ class Run(Generic[Asked]):
         saved: the decided config of the run that goes on; None: no run was accepted here before.
     """
 
-    def __init__(self, verb: str, asked: Asked, resume: bool, resume_command: str):
-        self.verb, self.asked, self.resume, self.resume_command = verb, asked, resume, resume_command
+    def __init__(self, verb: str, asked: Asked, resume: bool, given: Path):
+        """`given`: the folder that the command names, which may hold the runs of several seeds."""
+        self.verb, self.asked, self.resume = verb, asked, resume
+        self.resume_command = resume_command(verb, given)
         self.folder = RunFolder(Path(asked.output_dir), type(asked))
         self.saved: Asked | None = None
         self._has_begun = False
@@ -141,45 +138,6 @@ def claimed(run: Run[Asked], inputs: Callable[[], Iterable[Input]], overwrite: b
         yield
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What a run trains, and how; nothing in it is left to be decided.
-
-    Attributes:
-        config: the decided config.
-        micro_batches: a function that gives this rank's share of each step, from the step of that number on.
-        save_model: a function that writes the model folder of a checkpoint.
-        read_weights: a function that reads a model folder: name in the model -> weight.
-        evaluate: a function that computes the held-out scores of the model; None: nothing is held out.
-        best: the best model by these scores, which is kept; None: only the last model is.
-        lines: lines that say what is trained, and how.
-        health: the reference values of the losses.
-        work: a function that gives the work of all steps up to a step, in any unit.
-        rate_scale: a function that gives the factor of a parameter's learning rate, by its name.
-        usable: a function that tells by its counters whether a resume may go on from a checkpoint.
-        branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
-        steps_per_epoch: steps of an epoch; None: epochs are not counted.
-    """
-
-    config: Decided
-    model: nn.Module
-    task: Task
-    loop: LoopSettings
-    steps: int
-    micro_batches: Callable[[int], Iterator[list[MicroBatch]]]
-    save_model: SaveModel
-    read_weights: Callable[[Path], Mapping[str, Tensor]]
-    evaluate: Callable[[], Scores] | None
-    best: BestModel | None
-    lines: Sequence[str]
-    health: Health = field(default_factory=Health)
-    work: Callable[[int], float] = float
-    rate_scale: Callable[[str], float] = lambda name: 1.0
-    usable: Callable[[RunState], bool] = lambda state: True
-    branch_step: int | None = None
-    steps_per_epoch: int | None = None
-
-
 def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     """Train from the first step, or from the newest checkpoint, to the last step; on every rank.
 
@@ -190,13 +148,13 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
     if prepared.best is not None:
         prepared.best.read(rows)
-    if state.step >= prepared.steps and (prepared.evaluate is None or has_evaluation(rows, state.step)):
+    if state.step >= prepared.steps and (not prepared.is_evaluated or has_evaluation(rows, state.step)):
         say(f"{run.folder.root} is finished: {state.step} of {prepared.steps} steps")
         return None
-    if prepared.best is not None and prepared.best.evaluation.is_settled:
+    if prepared.best is not None and prepared.best.is_settled:
         say(f"{run.folder.root} is finished: stopped early at step {state.step} of {prepared.steps}")
         return None
-    for line in prepared.lines:
+    for line in prepared.lines():
         say(line)
     fit = _fit(run, prepared, optimizer, state=state)
     reports = train(
@@ -239,36 +197,27 @@ def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Opt
 def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
     """The checkpoint to resume from; None: there is none."""
     find = partial(newest_checkpoint, run.folder, say) if prepared.best is None else prepared.best.last_good
-    return spare_finished(run.folder, find(prepared.usable))
+    return spare_finished(run.folder, find(prepared.is_usable))
 
 
 def _fit(run: Run[Any], prepared: Prepared, optimizer: torch.optim.Optimizer, state: RunState) -> Fit:
-    config, epoch = prepared.config, prepared.steps_per_epoch
-    every = config.logging.every_steps
+    config = prepared.config
     return Fit(
-        settings=FitSettings(
-            steps=prepared.steps,
-            log_every=every,
-            evaluate_every=config.evaluation.every_steps or epoch or prepared.steps,
-            save_every=config.checkpoint.every_steps or epoch or prepared.steps,
-            save_at=prepared.branch_step,
-            max_bad_steps=config.training.max_bad_steps,
-            steps_per_epoch=epoch,
-        ),
+        prepared,
         checkpoints=CheckpointWriter(
             layout=run.folder,
             model=prepared.model,
             optimizer=optimizer,
-            save_model=prepared.save_model,
+            save_model=prepared.save,
             keep_last=config.checkpoint.keep_last,
             keep_step=prepared.branch_step,
         ),
         log=MetricsLog(run.folder, config.logging.tensorboard),
-        progress=Progress(run.verb, state.step, prepared.steps, log_every=every, work=prepared.work),
+        progress=Progress(
+            run.verb, state.step, prepared.steps, log_every=config.logging.every_steps, work=prepared.work
+        ),
         lost=run.lost,
         resume_command=run.resume_command,
-        evaluate=prepared.evaluate,
-        health=prepared.health,
         reason_to_stop=partial(_keep_best, run, prepared),
     )
 
@@ -280,6 +229,6 @@ def _keep_best(run: Run[Any], prepared: Prepared, scores: Scores, state: RunStat
     prepared.best.consider(
         state.step,
         scores,
-        lambda folder: run.publish(folder, prepared.save_model, wrapping.full_weights(prepared.model)),
+        lambda folder: run.publish(folder, prepared.save, wrapping.full_weights(prepared.model)),
     )
     return prepared.best.reason_to_stop(scores) if state.step < prepared.steps else None

@@ -24,7 +24,7 @@ from bertcli.system.hardware import Precision, autocast, sum_in_order
 from bertcli.system.memory import keep_freed_memory
 from bertcli.training import ranks, wrapping
 from bertcli.training.optimizer import LossScale
-from bertcli.training.step_report import StepReport, TermSums, count_step
+from bertcli.training.scores import StepReport, TermSums, count_step
 
 
 @dataclass(frozen=True)
@@ -169,15 +169,15 @@ def train(
         scale = scale.after(skipped=not finite) if scale else None
 
         yield StepReport(
+            losses,
+            accuracies,
+            tokens,
+            weights=sums.weights,
             step=step + 1,
-            losses=losses,
-            accuracies=accuracies,
             learning_rate=rate,
             grad_norm=grad_norm,
-            tokens=tokens,
             skipped=not finite,
             loss_scale=scale,
-            weights=sums.weights,
         )
 
 

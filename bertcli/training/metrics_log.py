@@ -15,8 +15,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, open_plain, plain_bytes, plain_text, write_text
 from bertcli.training import ranks
 from bertcli.training.checkpoint import RunState
-from bertcli.training.evaluate import Scores
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import Scores, StepReport
 
 _ROW = b'{"step": '
 """The start of each row."""
@@ -193,10 +192,7 @@ def train_row(
 ) -> dict[str, Any]:
     """The row of a step; it has the epoch if `steps_per_epoch` is given."""
     return {
-        **_place(state, steps_per_epoch),
-        "split": "train",
-        "loss": report.loss,
-        **_terms(report.losses, report.accuracies),
+        **_beginning(report, state, steps_per_epoch, split="train"),
         "learning_rate": report.learning_rate,
         "grad_norm": report.grad_norm,
         "tokens": state.tokens,
@@ -210,10 +206,7 @@ def train_row(
 def heldout_row(scores: Scores, state: RunState, steps_per_epoch: int | None) -> dict[str, Any]:
     """The row of an evaluation."""
     return {
-        **_place(state, steps_per_epoch),
-        "split": "heldout",
-        "loss": scores.loss,
-        **_terms(scores.losses, scores.accuracies),
+        **_beginning(scores, state, steps_per_epoch, split="heldout"),
         **scores.label_of_f1,
         **scores.numbers,
         "tokens": state.tokens,
@@ -226,12 +219,9 @@ def term_key(term: str, what: str) -> str:
     return f"{term}_{what}" if term else what
 
 
-def _place(state: RunState, steps_per_epoch: int | None) -> dict[str, Any]:
-    if steps_per_epoch is None:
-        return {"step": state.step}
-    return {"step": state.step, "epoch": round(state.step / steps_per_epoch, 4)}
-
-
-def _terms(losses: dict[str, float], accuracies: dict[str, float]) -> dict[str, float]:
-    named = {term_key(name, "loss"): loss for name, loss in losses.items()}
-    return named | {term_key(name, "accuracy"): accuracy for name, accuracy in accuracies.items()}
+def _beginning(scores: Scores, state: RunState, steps_per_epoch: int | None, split: str) -> dict[str, Any]:
+    """The first values of a row of either kind."""
+    epoch = {"epoch": round(state.step / steps_per_epoch, 4)} if steps_per_epoch else {}
+    losses = {term_key(name, "loss"): loss for name, loss in scores.losses.items()}
+    accuracies = {term_key(name, "accuracy"): accuracy for name, accuracy in scores.accuracies.items()}
+    return {"step": state.step, **epoch, "split": split, "loss": scores.loss, **losses, **accuracies}

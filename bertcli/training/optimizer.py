@@ -55,21 +55,17 @@ def build_optimizer(
     return AdamW(list(groups.values()), lr=0.0, betas=betas, eps=eps, fused=True)
 
 
-def layer_rate_scale(decay: float, layers: int) -> Callable[[str], float]:
-    """A function: parameter name -> factor of its learning rate (Howard and Ruder 2018, section 3.2).
+def layer_rate_scale(name: str, decay: float, layers: int) -> float:
+    """The factor of the learning rate of the parameter with this name (Howard and Ruder 2018, section 3.2).
 
     Each layer has `decay` times the factor of the layer above. Pooler and head have 1, the top layer has
     `decay`, the embeddings have decay ** (layers + 1).
     """
-
-    def scale(name: str) -> float:
-        if name.startswith("body.embeddings."):
-            return decay ** (layers + 1)
-        if name.startswith("body.encoder.layers."):
-            return decay ** (layers - int(name.split(".")[3]))
-        return 1.0
-
-    return scale
+    if name.startswith("body.embeddings."):
+        return decay ** (layers + 1)
+    if name.startswith("body.encoder.layers."):
+        return decay ** (layers - int(name.split(".")[3]))
+    return 1.0
 
 
 def freeze(model: nn.Module, layers: int) -> None:

@@ -11,8 +11,7 @@ from tqdm.std import Bar  # pyright: ignore[reportAttributeAccessIssue]
 
 from bertcli.system.terminal import raw_stream, visible
 from bertcli.training.checkpoint import RunState
-from bertcli.training.evaluate import Scores
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import Scores, StepReport
 
 LEAST_BAR = 10
 """Least width of a bar in characters; a shorter bar shows nothing."""

@@ -28,12 +28,12 @@ from bertcli.tasks.registry import import_task
 from bertcli.training import ranks
 from bertcli.training.best import metric_values, rank
 from bertcli.training.closing import mask_command, predict_command
-from bertcli.training.evaluate import Scores
 from bertcli.training.finetuning import Finetuned, finetune
 from bertcli.training.identity import finetuning_inputs
 from bertcli.training.pretraining import pretrain
 from bertcli.training.resolve import check_finetuning
 from bertcli.training.run_folder import RunFolder, check_resumable
+from bertcli.training.scores import Scores
 
 
 def finetune_seeds(config: FinetuneConfig, resume: bool, overwrite: bool) -> Finetuned:

@@ -32,7 +32,7 @@ from bertcli.system.hardware import resolve_device, resolve_precision
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 
 VOCAB_SIZE = 30_522
 

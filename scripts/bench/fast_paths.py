@@ -28,7 +28,7 @@ from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.seam import PATHS, plain_path
 from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import NEXT_SENTENCE
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 
 VOCAB_SIZE, LENGTH = 8192, 128
 

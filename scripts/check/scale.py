@@ -49,7 +49,7 @@ from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.files import file_hash
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
-from bertcli.training.checkpoint import RunState, Snapshot, save_checkpoint
+from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.heldout import as_in_bert
 
 VOCAB_SIZE = 30_522
@@ -267,10 +267,10 @@ def checkpoint_figures(folder: Path, tokenizer: Tokenizer, preset: Literal["base
     def save_model(path: Path, weights: Mapping[str, Tensor]) -> None:
         save_model_folder(path, model, tokenizer, weights=weights)
 
+    optimizer = torch.optim.SGD(model.parameters())
+    writer = CheckpointWriter(RunLayout(folder), model, optimizer, save_model, keep_last=1)
     begun = time.perf_counter()
-    path = save_checkpoint(
-        RunLayout(folder), Snapshot(RunState(1), weights, moments), save_model, keep_last=1
-    )
+    path = writer.write(RunState(1), weights, moments)
     seconds = time.perf_counter() - begun
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     shutil.rmtree(path)

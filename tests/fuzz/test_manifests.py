@@ -17,7 +17,7 @@ from bertcli.folders.run_layout import RunLayout
 from bertcli.folders.sealed import seal
 from bertcli.reports.build import build_report, read_runs
 from bertcli.reports.page import ReportOptions
-from bertcli.training.best import BestEvaluation
+from bertcli.training.best import BestModel
 from bertcli.training.checkpoint import newest_checkpoint
 from bertcli.training.metrics_log import cut_back, read_metrics
 from tests.decided import data_config
@@ -119,7 +119,7 @@ def test_the_metrics_of_a_run(content: bytes) -> None:
 
         def go_on() -> None:
             rows = cut_back(folder / "metrics.jsonl", 1, 1, lambda line: None)
-            BestEvaluation("loss", 2, rows)
+            BestModel(RunLayout(folder), "loss", 2).read(rows)
             assert all(row["step"] <= 1 for row in read_metrics(folder / "metrics.jsonl"))
 
         endure("metrics of a run", folder, go_on)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bertcli.inference.evaluate_task import scores_json, scores_table
-from bertcli.training.evaluate import Scores
+from bertcli.training.scores import Scores
 
 SCORES = Scores(
     {"": 0.25},

@@ -19,7 +19,7 @@ from bertcli.folders.model_folder import load_rtd_folder
 from bertcli.objectives.learner import learner_of
 from bertcli.objectives.replaced_tokens import ReplacedTokens
 from bertcli.training.pretraining import pretrain
-from bertcli.training.step_report import TermSums, count_step
+from bertcli.training.scores import TermSums, count_step
 from tests.decided import data_config
 from tests.small_runs import small_config
 

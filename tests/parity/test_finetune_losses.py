@@ -24,7 +24,7 @@ from bertcli.tasks.supervised import (  # noqa: E402
 )
 from bertcli.training.loop import LoopSettings, train  # noqa: E402
 from bertcli.training.optimizer import build_optimizer, learning_rate  # noqa: E402
-from bertcli.training.step_report import StepReport  # noqa: E402
+from bertcli.training.scores import StepReport  # noqa: E402
 from tests.folders.folders import LABELS, SETTINGS, head_of, saved_task, tiny_tokenizer  # noqa: E402
 from tests.labeled_examples import draw_examples  # noqa: E402
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bertcli.objectives.base import Reference
 from bertcli.reports.pretraining_verdict import Health
-from bertcli.training.evaluate import Scores
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import Scores, StepReport
 
 WORDS = Reference("words", first_loss=6.0, chance_loss=5.0, line="the entropy", predicts_words=True)
 LABEL = Reference("label", first_loss=0.7, chance_loss=0.7, line="by chance", chance_accuracy=0.5)
 
 
 def report(**losses: float) -> StepReport:
-    return StepReport(1, losses, {}, 1e-3, 1.0, 10, skipped=False)
+    return StepReport(losses, {}, 10, step=1, learning_rate=1e-3, grad_norm=1.0, skipped=False)
 
 
 def test_the_lines_name_each_term() -> None:
@@ -27,7 +28,7 @@ def test_a_first_loss_that_is_not_a_fresh_models_is_named() -> None:
     assert health.first_step_warnings(report(words=6.1, label=0.8)) == []
     (warning,) = health.first_step_warnings(report(words=6.1, label=1.9))
     assert "the first label loss is 1.900, expected 0.700" in warning
-    skipped = StepReport(1, {"words": 90.0, "label": 0.7}, {}, 1e-3, 1.0, 10, skipped=True)
+    skipped = replace(report(words=90.0, label=0.7), skipped=True)
     assert health.first_step_warnings(skipped) == []
 
 

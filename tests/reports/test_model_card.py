@@ -10,7 +10,7 @@ import yaml
 from bertcli.corpus.manifest import SideCounts
 from bertcli.objectives.base import Reference
 from bertcli.reports.cards import model_card
-from bertcli.training.evaluate import Scores
+from bertcli.training.scores import Scores
 from tests.decided import recipe
 from tests.folders.folders import random_model, tiny_tokenizer
 

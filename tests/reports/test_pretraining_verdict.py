@@ -15,8 +15,8 @@ from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
 from bertcli.reports.pretraining_verdict import verdict
 from bertcli.system.errors import UserError
-from bertcli.training.evaluate import Scores
 from bertcli.training.pretraining import pretrain
+from bertcli.training.scores import Scores
 from tests.decided import recipe
 from tests.small_runs import read_rows, small_config
 

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef, precision_recall_fscore
 
 from bertcli.inference.evaluate_task import scores_table
 from bertcli.tasks.scores import CONFUSIONS, classification_scores, multi_label_scores
-from bertcli.training.evaluate import Scores
+from bertcli.training.scores import Scores
 
 NOTHING: Any = 0
 """What the share of nothing is; scikit-learn's types know of words alone."""

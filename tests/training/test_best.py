@@ -8,17 +8,26 @@ from typing import Any
 
 import pytest
 
+from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError
-from bertcli.training.best import BestEvaluation, goodness, metric_value, metric_values
-from bertcli.training.evaluate import Scores
+from bertcli.training.best import BestModel, goodness, metric_value, metric_values
+from bertcli.training.scores import Scores
 
 
 def scores(loss: float = 0.5, **metrics: Any) -> Scores:
     return Scores({"": loss}, {}, 10, metrics)
 
 
-def consider(best: BestEvaluation, step: int, **metrics: float) -> bool:
-    return best.consider(step, scores(**metrics))
+def read_best(metric: str, patience: int | None, rows: list[dict[str, Any]]) -> BestModel:
+    best = BestModel(RunLayout(Path("nowhere")), metric, patience)
+    best.read(rows)
+    return best
+
+
+def consider(best: BestModel, step: int, **metrics: float) -> bool:
+    published: list[Path] = []
+    best.consider(step, scores(**metrics), published.append)
+    return bool(published)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +41,7 @@ def consider(best: BestEvaluation, step: int, **metrics: float) -> bool:
     ],
 )
 def test_the_best_is_kept(tmp_path: Path, metric: str, values: list[float], steps: list[int]) -> None:
-    best = BestEvaluation(metric, None, [])
+    best = read_best(metric, None, [])
     for number, (value, step) in enumerate(zip(values, steps, strict=True), start=1):
         assert consider(best, number, **{metric: value}) == (number == step)
         assert best.step == step
@@ -40,7 +49,7 @@ def test_the_best_is_kept(tmp_path: Path, metric: str, values: list[float], step
 
 
 def test_patience_counts_evaluations_since_the_best(tmp_path: Path) -> None:
-    best = BestEvaluation("f1", 2, [])
+    best = read_best("f1", 2, [])
     assert not best.is_settled
     settled = []
     for step, value in enumerate([0.1, 0.1, 0.2, 0.1, 0.2], start=1):
@@ -52,15 +61,15 @@ def test_patience_counts_evaluations_since_the_best(tmp_path: Path) -> None:
 
 def test_of_equal_metrics_the_lower_loss_is_kept_also_after_a_resume() -> None:
     seen = [(0.9, 1.6), (1.0, 1.5), (1.0, 0.1), (1.0, 0.2), (0.9, 0.05)]
-    best = BestEvaluation("accuracy", 3, [])
+    best = read_best("accuracy", 3, [])
     found = []
     for step, (accuracy, loss) in enumerate(seen, start=1):
-        best.consider(step, scores(loss, accuracy=accuracy))
+        consider(best, step, loss=loss, accuracy=accuracy)
         rows = [
             {"split": "heldout", "step": number, "accuracy": value, "loss": lost}
             for number, (value, lost) in enumerate(seen[:step], start=1)
         ]
-        resumed = BestEvaluation("accuracy", 3, rows)
+        resumed = read_best("accuracy", 3, rows)
         assert (resumed.step, resumed.is_settled) == (best.step, best.is_settled)
         found.append((best.step, best.is_settled))
     assert found == [(1, False), (2, False), (3, False), (3, False), (3, True)]  # settled by the metric alone
@@ -71,7 +80,7 @@ def test_a_resume_knows_it_from_the_log(tmp_path: Path) -> None:
     rows = [{"split": "train", "step": 1, "loss": 0.1}] + [
         {"split": "heldout", "step": step, "loss": value} for step, value in enumerate(values, start=1)
     ]
-    best = BestEvaluation("loss", 2, rows)
+    best = read_best("loss", 2, rows)
     assert best.step == 2
     assert best.is_settled
     consider(best, 5, loss=0.3)
@@ -99,4 +108,4 @@ def test_an_evaluation_without_its_metric_is_an_error() -> None:
     with pytest.raises(
         UserError, match=r"the evaluation at step 4 has no number for f1, .* another output_dir"
     ):
-        BestEvaluation("f1", None, [{"step": 4, "split": "heldout", "loss": 0.5}])
+        read_best("f1", None, [{"step": 4, "split": "heldout", "loss": 0.5}])

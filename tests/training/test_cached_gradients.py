@@ -15,7 +15,7 @@ from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tokenizer.frame import Row
 from bertcli.training.loop import LoopSettings, SecondPass, joined, train
 from bertcli.training.optimizer import build_optimizer
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 
 PAIRS = 512
 VOCABULARY = 200

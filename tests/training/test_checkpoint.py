@@ -13,12 +13,11 @@ from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError
 from bertcli.training import checkpoint as module
 from bertcli.training.checkpoint import (
+    CheckpointWriter,
     RunState,
-    Snapshot,
     find_damage,
     load_state,
     newest_checkpoint,
-    save_checkpoint,
 )
 
 
@@ -27,8 +26,10 @@ def save(folder: Path, step: int, keep_last: int = 3) -> Path:
         path.mkdir()
         (path / "weights").write_bytes(bytes(100) + step.to_bytes(4, "little"))
 
-    snapshot = Snapshot(RunState(step=step, tokens=10 * step), {}, {"word/exp_avg": torch.zeros(3)})
-    return save_checkpoint(RunLayout(folder), snapshot, save_model, keep_last)
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    writer = CheckpointWriter(RunLayout(folder), model, optimizer, save_model, keep_last)
+    return writer.write(RunState(step=step, tokens=10 * step), {}, {"word/exp_avg": torch.zeros(3)})
 
 
 def test_the_newest_few_are_kept(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.system.hardware import Precision
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 from bertcli.training.wrapping import compile_layers
 from tests.small_runs import losses, run_process, small_config, start_and_signal, write_config
 

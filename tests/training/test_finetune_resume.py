@@ -18,7 +18,7 @@ from bertcli.system import files as system_files
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import finetuning
-from bertcli.training.best import BestEvaluation
+from bertcli.training.best import BestModel
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.metrics_log import MetricsLog
 from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
@@ -88,14 +88,14 @@ def kill_at(patch: pytest.MonkeyPatch, point: str, step: int) -> None:
 
         patch.setattr(MetricsLog, "write", write_and_die)
     elif point == "best":
-        settled = BestEvaluation.is_settled
+        settled = BestModel.is_settled
 
-        def die_or_say(self: BestEvaluation) -> bool:  # what is asked once the best model is written
+        def die_or_say(self: BestModel) -> bool:  # what is asked once the best model is written
             if self._steps and self._steps[-1] == step:
                 raise Killed
             return bool(settled.__get__(self))
 
-        patch.setattr(BestEvaluation, "is_settled", property(die_or_say))
+        patch.setattr(BestModel, "is_settled", property(die_or_say))
     elif point == "save":
         save = CheckpointWriter.save
 

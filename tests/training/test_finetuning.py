@@ -22,7 +22,7 @@ from bertcli.system.errors import UserError
 from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
 from tests.folders.folders import LABELS, ODD, SETTINGS, head_of, tiny_tokenizer
 from tests.labeled_examples import draw_examples

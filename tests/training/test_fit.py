@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -16,12 +18,11 @@ from bertcli.objectives.base import Reference
 from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.errors import UserError
 from bertcli.training.checkpoint import CheckpointWriter, RunState
-from bertcli.training.evaluate import Scores
-from bertcli.training.fit import Fit, FitSettings
+from bertcli.training.fit import Fit
 from bertcli.training.metrics_log import MetricsLog, read_metrics
 from bertcli.training.optimizer import LossScale
 from bertcli.training.progress import Progress
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import Scores, StepReport
 from tests.small_runs import read_rows
 
 HEALTH = Health(
@@ -40,7 +41,15 @@ HEALTH = Health(
 
 
 def report(step: int, mlm: float = 6.0, skipped: bool = False) -> StepReport:
-    return StepReport(step, {"mlm": mlm, "nsp": 0.7}, {"mlm": 0.1, "nsp": 0.5}, 1e-3, 2.0, 100, skipped)
+    return StepReport(
+        {"mlm": mlm, "nsp": 0.7},
+        {"mlm": 0.1, "nsp": 0.5},
+        100,
+        step=step,
+        learning_rate=1e-3,
+        grad_norm=2.0,
+        skipped=skipped,
+    )
 
 
 SCORES = Scores({"mlm": 4.0, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
@@ -64,19 +73,31 @@ def run(
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters())
     checkpoints = Checkpoints(RunLayout(tmp_path), model, optimizer, lambda path, weights: None, 1)
-    settings = FitSettings(steps=10, log_every=5, evaluate_every=4, save_every=5, max_bad_steps=3)
+    config = SimpleNamespace(
+        logging=SimpleNamespace(every_steps=5),
+        evaluation=SimpleNamespace(every_steps=4),
+        checkpoint=SimpleNamespace(every_steps=5),
+        training=SimpleNamespace(max_bad_steps=3),
+    )
+    prepared: Any = SimpleNamespace(
+        config=config,
+        steps=10,
+        is_evaluated=True,
+        branch_step=None,
+        steps_per_epoch=None,
+        evaluate=evaluate,
+        health=HEALTH,
+    )
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
         fit = Fit(
-            settings,
+            prepared,
             checkpoints,
             log,
             progress=progress,
             lost=lambda: "all is lost",
             resume_command="bertcli train run --resume",
-            evaluate=evaluate,
-            health=HEALTH,
         )
         end, _ = fit.run(iter(reports), state, rows)
     finally:

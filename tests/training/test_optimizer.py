@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -97,7 +99,7 @@ def task_model() -> TaskModel:
 )
 def test_each_layer_has_its_share_of_the_rate(name: str, scale: float) -> None:
     model = task_model()
-    optimizer = build_optimizer(model, (0.9, 0.999), 0.01, layer_rate_scale(0.5, layers=3))
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01, partial(layer_rate_scale, decay=0.5, layers=3))
     parameter = model.get_parameter(name)
     (group,) = (g for g in optimizer.param_groups if any(parameter is p for p in g["params"]))
     assert group["rate_scale"] == scale
@@ -107,7 +109,9 @@ def test_each_layer_has_its_share_of_the_rate(name: str, scale: float) -> None:
 
 
 def test_without_decay_all_layers_share_their_groups() -> None:
-    optimizer = build_optimizer(task_model(), (0.9, 0.999), 0.01, layer_rate_scale(1.0, layers=3))
+    optimizer = build_optimizer(
+        task_model(), (0.9, 0.999), 0.01, partial(layer_rate_scale, decay=1.0, layers=3)
+    )
     assert [group["rate_scale"] for group in optimizer.param_groups] == [1.0, 1.0]
 
 

@@ -20,7 +20,7 @@ from bertcli.system.hardware import NARROW, Precision
 from bertcli.training.loop import train
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.resolve import loop_settings
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 from bertcli.training.wrapping import compile_layers
 
 

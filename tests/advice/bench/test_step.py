@@ -24,7 +24,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import NEXT_SENTENCE
-from bertcli.training.step_report import StepReport
+from bertcli.training.scores import StepReport
 
 CPU = torch.device("cpu")
 SMALL = Architecture(100, 32, 2, 2, 64, 32)
@@ -35,7 +35,7 @@ TRAINING = decided_loop(
 
 def reports(clock: list[float], seconds: list[float]) -> Iterator[StepReport]:
     """Steps that take so long by a clock that only they move."""
-    report = StepReport(1, {}, {}, 0.0, 0.0, 10, False)
+    report = StepReport({}, {}, 10, step=1, learning_rate=0.0, grad_norm=0.0, skipped=False)
     for number, each in enumerate(seconds):
         clock[0] += each
         yield replace(report, tokens=100 * (number + 1))
