@@ -30,9 +30,9 @@ from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks, wrapping
 from bertcli.training.best import BestModel, metric_value, metric_values
-from bertcli.training.fit import Prepared
+from bertcli.training.fit import take_steps
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
-from bertcli.training.lifecycle import Run, claimed, take_steps
+from bertcli.training.lifecycle import Prepared, Run, claimed
 from bertcli.training.optimizer import layer_rate_scale
 from bertcli.training.resolve import check_finetuning, decide_finetuning, loop_settings, own_share
 from bertcli.training.scores import Scores

@@ -1,117 +1,131 @@
-"""The work around the training loop: log, evaluate, save, and stop when a signal asks for it."""
+"""The steps of a run: load, train, log, evaluate, save, and stop when a signal asks for it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from torch import Tensor, nn
+import torch
+from torch import nn
 
-from bertcli.batches.share import MicroBatch, Share
-from bertcli.config.run import DecidedFinetuning, DecidedPretraining
-from bertcli.objectives.base import Task
-from bertcli.reports.pretraining_verdict import Health
+from bertcli.folders.run_layout import checkpoint_model
 from bertcli.system.errors import UserError
 from bertcli.system.signals import Interrupted, Stop, stop_signal
-from bertcli.system.terminal import working
-from bertcli.training import ranks
-from bertcli.training.best import BestModel
-from bertcli.training.checkpoint import CheckpointWriter, RunState
-from bertcli.training.loop import LoopSettings
-from bertcli.training.metrics_log import MetricsLog, has_evaluation, heldout_row, term_key, train_row
+from bertcli.system.terminal import say, working
+from bertcli.training import ranks, wrapping
+from bertcli.training.checkpoint import (
+    CheckpointWriter,
+    RunState,
+    load_moments_and_counters,
+    newest_checkpoint,
+)
+from bertcli.training.closing import spare_finished
+from bertcli.training.lifecycle import Prepared, Run
+from bertcli.training.loop import train
+from bertcli.training.metrics_log import (
+    MetricsLog,
+    cut_back,
+    has_evaluation,
+    heldout_row,
+    term_key,
+    train_row,
+)
+from bertcli.training.optimizer import build_optimizer
 from bertcli.training.progress import Progress, TrainingClock, describe_scores
 from bertcli.training.scores import Scores, StepReport
 
-Decided = DecidedPretraining | DecidedFinetuning
 
+def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
+    """Train from the first step, or from the newest checkpoint, to the last step; on every rank.
 
-@dataclass(frozen=True, kw_only=True)
-class Prepared(ABC):
-    """What a run trains, and how; nothing in it is left to be decided.
-
-    Attributes:
-        config: the decided config.
-        share: this rank's share of each step.
-        is_evaluated: whether something is held out, so that `evaluate` can be called.
-        best: the best model by the held-out scores, which is kept; None: only the last model is.
-        branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
-        steps_per_epoch: steps of an epoch; None: epochs are not counted.
+    Returns the last evaluation; None if there was none, or if the run had ended before.
     """
+    model, optimizer, state = _load(run, prepared)
+    every = max(each.logging.every_steps for each in (prepared.config, run.saved) if each is not None)
+    rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
+    if prepared.best is not None:
+        prepared.best.read(rows)
+    if state.step >= prepared.steps and (not prepared.is_evaluated or has_evaluation(rows, state.step)):
+        say(f"{run.folder.root} is finished: {state.step} of {prepared.steps} steps")
+        return None
+    if prepared.best is not None and prepared.best.is_settled:
+        say(f"{run.folder.root} is finished: stopped early at step {state.step} of {prepared.steps}")
+        return None
+    for line in prepared.lines():
+        say(line)
+    config, log_every = prepared.config, prepared.config.logging.every_steps
+    fit = Fit(
+        run,
+        prepared,
+        checkpoints=CheckpointWriter(
+            layout=run.folder,
+            model=prepared.model,
+            optimizer=optimizer,
+            save_model=prepared.save,
+            keep_last=config.checkpoint.keep_last,
+            keep_step=prepared.branch_step,
+        ),
+        log=MetricsLog(run.folder, config.logging.tensorboard),
+        progress=Progress(run.verb, state.step, prepared.steps, log_every=log_every, work=prepared.work),
+    )
+    reports = train(
+        model=model,
+        task=prepared.task,
+        steps=prepared.micro_batches(state.step),
+        optimizer=optimizer,
+        settings=prepared.loop,
+        first_step=state.step,
+        loss_scale=state.loss_scale,
+    )
+    try:
+        return fit.process(reports, state, rows)[1]
+    finally:
+        fit.checkpoints.wait()  # also after an error: another run may use the folder afterwards
+        fit.progress.close()
+        fit.log.close()
 
-    config: Decided
-    model: nn.Module
-    task: Task
-    loop: LoopSettings
-    share: Share
-    steps: int
-    is_evaluated: bool
-    best: BestModel | None
-    branch_step: int | None = None
-    steps_per_epoch: int | None = None
 
-    @abstractmethod
-    def lines(self) -> Iterator[str]:
-        """Lines that say what is trained, and how."""
+def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
+    """The wrapped model, its optimizer and the counters, loaded from a checkpoint if there is one."""
+    training = prepared.config.training
+    checkpoint = ranks.on_first(lambda: _last_good(run, prepared)) if run.resume else None
+    if checkpoint is not None:
+        prepared.model.load_state_dict(prepared.read_weights(checkpoint_model(checkpoint)))
+    if training.compile:
+        wrapping.compile_layers(prepared.model)
+    model = wrapping.distribute(prepared.model, training.parallel)
+    optimizer = build_optimizer(
+        prepared.model, training.betas, training.weight_decay, rate_scale=prepared.rate_scale
+    )
+    if checkpoint is not None:
+        state = load_moments_and_counters(checkpoint, prepared.model, optimizer, report=say)
+        return model, optimizer, replace(state, planned=prepared.steps)
+    if run.resume:
+        say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
+    return model, optimizer, RunState(planned=prepared.steps)
 
-    @abstractmethod
-    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
-        """This rank's share of each step, from the step of that number on."""
 
-    @abstractmethod
-    def evaluate(self) -> Scores:
-        """The held-out scores of the model."""
-
-    @abstractmethod
-    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
-        """Write the model folder of a checkpoint."""
-
-    @abstractmethod
-    def read_weights(self, folder: Path) -> Mapping[str, Tensor]:
-        """The weights in a model folder: name in the model -> weight."""
-
-    @property
-    def health(self) -> Health:
-        """The reference values of the losses."""
-        return Health()
-
-    def work(self, steps: int) -> float:
-        """The work of all steps up to a step, in any unit."""
-        return steps
-
-    def rate_scale(self, name: str) -> float:
-        """The factor of the learning rate of the parameter with this name."""
-        del name
-        return 1.0
-
-    def is_usable(self, state: RunState) -> bool:
-        """True if a resume may go on from a checkpoint with these counters."""
-        del state
-        return True
+def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
+    """The checkpoint to resume from; None: there is none."""
+    find = partial(newest_checkpoint, run.folder, say) if prepared.best is None else prepared.best.last_good
+    return spare_finished(run.folder, find(prepared.is_usable))
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Everything that happens around the steps of a run.
+    """Everything that happens around the steps of a run."""
 
-    Attributes:
-        lost: a function that says what is lost, and how to go on, if the run ends at once.
-        resume_command: the command that resumes this run.
-        reason_to_stop: a function called after each evaluation; the reason to end the run early, or None.
-    """
-
+    run: Run[Any]
     prepared: Prepared
     checkpoints: CheckpointWriter
     log: MetricsLog
     progress: Progress
-    lost: Callable[[], str]
-    resume_command: str
-    reason_to_stop: Callable[[Scores, RunState], str | None] = lambda scores, state: None
 
-    def run(
+    def process(
         self, reports: Iterator[StepReport], state: RunState, rows: Sequence[Mapping[str, Any]]
     ) -> tuple[RunState, Scores | None]:
-        """Process the reports to the end, or until `reason_to_stop` returns a reason.
+        """Process the reports to the end, or until there is a reason to end the run early.
 
         Returns the final counters and the last evaluation. After a signal to stop (`stop_signal`) on any
         rank, all ranks finish the current step, save a checkpoint and raise `SystemExit` with the usual code.
@@ -124,7 +138,7 @@ class Fit:
             UserError: too many non-finite steps in a row; a checkpoint could not be written.
         """
         prepared, scores = self.prepared, None
-        with stop_signal(self.lost) as stop, working(lambda: ""):  # the progress shows steps
+        with stop_signal(self.run.lost) as stop, working(lambda: ""):  # the progress shows steps
             if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
                 scores = self._evaluate(state, stop)
                 if scores is None:
@@ -196,14 +210,23 @@ class Fit:
         return scores
 
     def _stops_early(self, scores: Scores | None, state: RunState) -> bool:
-        reason = self.reason_to_stop(scores, state) if scores else None
+        """Keep the model if it is the best so far; say so if there is a reason to end the run early."""
+        run, prepared, best = self.run, self.prepared, self.prepared.best
+        if scores is None or best is None:
+            return False
+        best.consider(
+            state.step,
+            scores,
+            lambda folder: run.publish(folder, prepared.save, wrapping.full_weights(prepared.model)),
+        )
+        reason = best.reason_to_stop(scores) if state.step < prepared.steps else None
         if reason is not None:
             self.progress.line(f"stopping early at step {state.step}: {reason}")
         return reason is not None
 
     def _end(self, signal: int, state: RunState) -> NoReturn:
         self.progress.close()
-        self.progress.line(f"stopped after step {state.step}; to go on: {self.resume_command}")
+        self.progress.line(f"stopped after step {state.step}; to go on: {self.run.resume_command}")
         raise SystemExit(128 + signal)
 
 

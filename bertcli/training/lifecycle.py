@@ -1,46 +1,40 @@
-"""What the life of every run has in common: its folder is claimed, its data accepted, its steps are taken.
+"""What every run has in common: its folder is claimed, its data accepted, and what it trains is prepared.
 
-`pretraining.pretrain` and `finetuning.finetune` tell the whole of it, each for its kind of run.
+`pretraining.pretrain` and `finetuning.finetune` tell the whole life of a run, each for its kind.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import torch
 from torch import Tensor, nn
 
+from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.run import with_decisions_of
+from bertcli.config.run import DecidedFinetuning, DecidedPretraining, with_decisions_of
 from bertcli.config.schema import PretrainConfig
-from bertcli.folders.run_layout import KeptVerdict, checkpoint_model, write_verdict
+from bertcli.folders.run_layout import KeptVerdict, write_verdict
 from bertcli.folders.sealed import write_folder
+from bertcli.objectives.base import Task
+from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.files import disk_errors
 from bertcli.system.signals import said_on_ctrl_c
 from bertcli.system.terminal import say
-from bertcli.training import ranks, wrapping
-from bertcli.training.checkpoint import (
-    CheckpointWriter,
-    RunState,
-    SaveModel,
-    load_moments_and_counters,
-    newest_checkpoint,
-)
-from bertcli.training.closing import resume_command, spare_finished, stopped_at_once
-from bertcli.training.fit import Decided, Fit, Prepared
+from bertcli.training import ranks
+from bertcli.training.best import BestModel
+from bertcli.training.checkpoint import RunState, SaveModel
+from bertcli.training.closing import resume_command, stopped_at_once
 from bertcli.training.identity import read_run_data, write_run_data
-from bertcli.training.loop import train
-from bertcli.training.metrics_log import MetricsLog, cut_back, has_evaluation
-from bertcli.training.optimizer import build_optimizer
-from bertcli.training.progress import Progress
+from bertcli.training.loop import LoopSettings
 from bertcli.training.run_folder import Input, RunFolder, check_resumable
 from bertcli.training.scores import Scores
 
 NOT_BEGUN = "stopped before the first step: there is nothing to resume; the same command starts again"
 Asked = TypeVar("Asked", PretrainConfig, FinetuneConfig)
+Decided = DecidedPretraining | DecidedFinetuning
 Identity = dict[str, Any]
 """What a run reads, as JSON (`training.identity`)."""
 
@@ -138,97 +132,65 @@ def claimed(run: Run[Asked], inputs: Callable[[], Iterable[Input]], overwrite: b
         yield
 
 
-def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
-    """Train from the first step, or from the newest checkpoint, to the last step; on every rank.
+@dataclass(frozen=True, kw_only=True)
+class Prepared(ABC):
+    """What a run trains, and how; nothing in it is left to be decided.
 
-    Returns the last evaluation; None if there was none, or if the run had ended before.
+    Attributes:
+        config: the decided config.
+        share: this rank's share of each step.
+        is_evaluated: whether something is held out, so that `evaluate` can be called.
+        best: the best model by the held-out scores, which is kept; None: only the last model is.
+        branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
+        steps_per_epoch: steps of an epoch; None: epochs are not counted.
     """
-    model, optimizer, state = _load(run, prepared)
-    every = max(each.logging.every_steps for each in (prepared.config, run.saved) if each is not None)
-    rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
-    if prepared.best is not None:
-        prepared.best.read(rows)
-    if state.step >= prepared.steps and (not prepared.is_evaluated or has_evaluation(rows, state.step)):
-        say(f"{run.folder.root} is finished: {state.step} of {prepared.steps} steps")
-        return None
-    if prepared.best is not None and prepared.best.is_settled:
-        say(f"{run.folder.root} is finished: stopped early at step {state.step} of {prepared.steps}")
-        return None
-    for line in prepared.lines():
-        say(line)
-    fit = _fit(run, prepared, optimizer, state=state)
-    reports = train(
-        model=model,
-        task=prepared.task,
-        steps=prepared.micro_batches(state.step),
-        optimizer=optimizer,
-        settings=prepared.loop,
-        first_step=state.step,
-        loss_scale=state.loss_scale,
-    )
-    try:
-        return fit.run(reports, state, rows)[1]
-    finally:
-        fit.checkpoints.wait()  # also after an error: another run may use the folder afterwards
-        fit.progress.close()
-        fit.log.close()
 
+    config: Decided
+    model: nn.Module
+    task: Task
+    loop: LoopSettings
+    share: Share
+    steps: int
+    is_evaluated: bool
+    best: BestModel | None
+    branch_step: int | None = None
+    steps_per_epoch: int | None = None
 
-def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
-    """The wrapped model, its optimizer and the counters, loaded from a checkpoint if there is one."""
-    training = prepared.config.training
-    checkpoint = ranks.on_first(lambda: _last_good(run, prepared)) if run.resume else None
-    if checkpoint is not None:
-        prepared.model.load_state_dict(prepared.read_weights(checkpoint_model(checkpoint)))
-    if training.compile:
-        wrapping.compile_layers(prepared.model)
-    model = wrapping.distribute(prepared.model, training.parallel)
-    optimizer = build_optimizer(
-        prepared.model, training.betas, training.weight_decay, rate_scale=prepared.rate_scale
-    )
-    if checkpoint is not None:
-        state = load_moments_and_counters(checkpoint, prepared.model, optimizer, report=say)
-        return model, optimizer, replace(state, planned=prepared.steps)
-    if run.resume:
-        say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
-    return model, optimizer, RunState(planned=prepared.steps)
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """Lines that say what is trained, and how."""
 
+    @abstractmethod
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
+        """This rank's share of each step, from the step of that number on."""
 
-def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
-    """The checkpoint to resume from; None: there is none."""
-    find = partial(newest_checkpoint, run.folder, say) if prepared.best is None else prepared.best.last_good
-    return spare_finished(run.folder, find(prepared.is_usable))
+    @abstractmethod
+    def evaluate(self) -> Scores:
+        """The held-out scores of the model."""
 
+    @abstractmethod
+    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
+        """Write the model folder of a checkpoint."""
 
-def _fit(run: Run[Any], prepared: Prepared, optimizer: torch.optim.Optimizer, state: RunState) -> Fit:
-    config = prepared.config
-    return Fit(
-        prepared,
-        checkpoints=CheckpointWriter(
-            layout=run.folder,
-            model=prepared.model,
-            optimizer=optimizer,
-            save_model=prepared.save,
-            keep_last=config.checkpoint.keep_last,
-            keep_step=prepared.branch_step,
-        ),
-        log=MetricsLog(run.folder, config.logging.tensorboard),
-        progress=Progress(
-            run.verb, state.step, prepared.steps, log_every=config.logging.every_steps, work=prepared.work
-        ),
-        lost=run.lost,
-        resume_command=run.resume_command,
-        reason_to_stop=partial(_keep_best, run, prepared),
-    )
+    @abstractmethod
+    def read_weights(self, folder: Path) -> Mapping[str, Tensor]:
+        """The weights in a model folder: name in the model -> weight."""
 
+    @property
+    def health(self) -> Health:
+        """The reference values of the losses."""
+        return Health()
 
-def _keep_best(run: Run[Any], prepared: Prepared, scores: Scores, state: RunState) -> str | None:
-    """Keep the model if it is the best so far; return the reason to end the run early, or None."""
-    if prepared.best is None:
-        return None
-    prepared.best.consider(
-        state.step,
-        scores,
-        lambda folder: run.publish(folder, prepared.save, wrapping.full_weights(prepared.model)),
-    )
-    return prepared.best.reason_to_stop(scores) if state.step < prepared.steps else None
+    def work(self, steps: int) -> float:
+        """The work of all steps up to a step, in any unit."""
+        return steps
+
+    def rate_scale(self, name: str) -> float:
+        """The factor of the learning rate of the parameter with this name."""
+        del name
+        return 1.0
+
+    def is_usable(self, state: RunState) -> bool:
+        """True if a resume may go on from a checkpoint with these counters."""
+        del state
+        return True

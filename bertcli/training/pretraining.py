@@ -33,11 +33,11 @@ from bertcli.system.terminal import say
 from bertcli.training import ranks, wrapping
 from bertcli.training.best import BestModel, heldout_rows
 from bertcli.training.checkpoint import RunState
-from bertcli.training.fit import Prepared
+from bertcli.training.fit import take_steps
 from bertcli.training.gain import Meter, closing_lines
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.identity import check_same_store, pretraining_inputs, store_identity
-from bertcli.training.lifecycle import Run, claimed, take_steps
+from bertcli.training.lifecycle import Prepared, Run, claimed
 from bertcli.training.optimizer import decay_begin
 from bertcli.training.recipe import decide_recipe
 from bertcli.training.resolve import check_pretraining, decide_pretraining, loop_settings, own_share

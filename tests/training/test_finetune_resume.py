@@ -185,7 +185,7 @@ def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
             return whole(*arguments)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(finetuning, "_check_metric", lambda parts: None)  # evaluates as well
+            patch.setattr(finetuning.Finetuning, "check_metric", lambda self: None)  # evaluates as well
             patch.setattr(finetuning, "evaluate_task", evaluate_or_hear)
             with pytest.raises(SystemExit) as end:
                 run(own, resume=True)

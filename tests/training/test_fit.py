@@ -87,19 +87,14 @@ def run(
         steps_per_epoch=None,
         evaluate=evaluate,
         health=HEALTH,
+        best=None,
     )
+    own: Any = SimpleNamespace(lost=lambda: "all is lost", resume_command="bertcli train run --resume")
     progress = Progress("train", 0, 10, 5)
     state = state or RunState()
     try:
-        fit = Fit(
-            prepared,
-            checkpoints,
-            log,
-            progress=progress,
-            lost=lambda: "all is lost",
-            resume_command="bertcli train run --resume",
-        )
-        end, _ = fit.run(iter(reports), state, rows)
+        fit = Fit(own, prepared, checkpoints, log=log, progress=progress)
+        end, _ = fit.process(iter(reports), state, rows)
     finally:
         progress.close()
         log.close()
