@@ -1,6 +1,6 @@
 """The section of a pretraining config about the model, and the published sizes of BERT."""
 
-from typing import Annotated, Generic, Literal, Self
+from typing import Annotated, Generic, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,15 @@ PRESETS: dict[str, tuple[int, int]] = {
 }
 """Name -> (layers, hidden). The other sizes follow: heads = hidden / 64, feed-forward = 4 x hidden
 (modernbert 1.5 x)."""
+
+
+class Sizes(NamedTuple):
+    """The sizes of a model's layers."""
+
+    layers: int
+    hidden: int
+    heads: int
+    feed_forward: int
 
 
 Layers = Annotated[int, Field(ge=1, le=1_000)]
@@ -77,15 +86,15 @@ class ModelConfig(Section, Generic[ByText]):
             raise ValueError(f"heads must divide hidden: {hidden} / {heads} leaves {hidden % heads}")
         return self
 
-    def sizes(self, fresh: Fresh | None = None) -> tuple[int, int, int, int]:
-        """(layers, hidden, heads, feed_forward): the given sizes, else those of the preset.
+    def sizes(self, fresh: Fresh | None = None) -> Sizes:
+        """The given sizes, else those of the preset.
 
         `fresh`: what the model's family decides, if it is not the config's family.
         """
         layers, hidden = PRESETS[self.preset or "base"]
         layers, hidden = self.layers or layers, self.hidden or hidden
         feed_forward = self.feed_forward or round((fresh or self.fresh).feed_forward * hidden)
-        return layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), feed_forward
+        return Sizes(layers, hidden, self.heads or max(1, hidden // HEAD_SIZE), feed_forward=feed_forward)
 
     @property
     def fresh(self) -> Fresh:

@@ -20,6 +20,7 @@ from bertcli.folders.sentence_transformers import SENTENCE_FILES, read_pooling
 from bertcli.folders.task_folder import declare_task, task_model, task_type
 from bertcli.folders.tf_checkpoint import TfCheckpoint
 from bertcli.folders.weights import name_from_tensorflow
+from bertcli.model.encoder import BodyModel
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel
 from bertcli.system.errors import UserError
@@ -33,21 +34,17 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 class WithHeads:
     """A model with all heads that its files hold; `declared` is for `write_model_files`."""
 
-    model: nn.Module
+    model: BodyModel
     report: LoadReport
     declared: Declaration
 
 
-def without_heads(files: ModelFiles) -> WithHeads:
-    """The encoder alone; raises `UserError` as `fill.build_from`."""
+def with_heads(files: ModelFiles, encoder_alone: bool = False) -> WithHeads:
+    """The model with all heads that its files hold, or `encoder_alone`; raises as `fill.build_from`."""
     length = trained_length(files.where.parent)
-    built = build_from(files, lambda: PooledModel(files.architecture, pooler=False))
-    return WithHeads(*built, Declaration("encoder", trained_length=length))
-
-
-def with_heads(files: ModelFiles) -> WithHeads:
-    """The model with all heads that its files hold; raises `UserError` as `fill.build_from`."""
-    length = trained_length(files.where.parent)
+    if encoder_alone:
+        built = build_from(files, lambda: PooledModel(files.architecture, pooler=False))
+        return WithHeads(*built, Declaration("encoder", trained_length=length))
     if task_type(files.config, files.family) is not None:
         task = task_model(files)
         return WithHeads(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bertcli.config.model import HEAD_SIZE, PRESETS, ModelConfig
+from bertcli.config.model import HEAD_SIZE, PRESETS, ModelConfig, Sizes
 from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.families.registry import fresh_of
@@ -18,7 +18,6 @@ from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _KINDS = {"WordPiece": "wordpiece", "BPE": "byte-bpe", "Unigram": "unigram"}
-_SIZES = ("layers", "hidden", "heads", "feed_forward")
 
 
 def with_sizes_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
@@ -28,7 +27,7 @@ def with_sizes_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
     contradictions, or if the folder cannot be read.
     """
     sizes, vocabulary = read_architecture(folder / "config.json"), _vocabulary(folder)
-    model = {key: getattr(sizes, key) for key in _SIZES} | {"max_positions": sizes.usable_positions}
+    model = {key: getattr(sizes, key) for key in Sizes._fields} | {"max_positions": sizes.usable_positions}
     problems = [
         *_other_family(config.model, sizes),
         *_contradictions("model", config.model, model),
@@ -84,7 +83,7 @@ def _other_preset(model: ModelConfig, sizes: Architecture) -> Iterator[str]:
         return
     other = [
         f"{key} {getattr(sizes, key)} instead of {value}"
-        for key, value in zip(_SIZES, model.sizes(fresh_of(sizes.family)), strict=True)
+        for key, value in model.sizes(fresh_of(sizes.family))._asdict().items()
         if getattr(model, key) is None and getattr(sizes, key) != value
     ]
     if other:

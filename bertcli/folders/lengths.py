@@ -6,8 +6,7 @@ from pathlib import Path
 from bertcli.folders.config_file import read_architecture
 from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
-from bertcli.system.files import has_file
-from bertcli.system.formats import read_json
+from bertcli.system.formats import read_json_if_there
 from bertcli.system.terminal import say
 
 TRAINED = "bertcli_trained_length"
@@ -19,11 +18,9 @@ _NO_LENGTH = 1_000_000
 def trained_length(folder: Path) -> int | None:
     """Tokens of the longest rows that a folder's model was trained on, from its `config.json`, else from
     `model_max_length` in its `tokenizer_config.json`; None if neither says it."""
-    config = folder / "config.json"
-    keys = read_json(config) if has_file(config) else {}
-    path = folder / "tokenizer_config.json"
-    value = read_json(path).get("model_max_length") if has_file(path) else None
-    value = keys.get(TRAINED, value)
+    keys = read_json_if_there(folder / "config.json")
+    declared = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
+    value = keys.get(TRAINED, declared)
     return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
 

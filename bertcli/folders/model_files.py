@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertcli.families.family import Family
 from bertcli.families.registry import FAMILIES
@@ -22,6 +22,7 @@ from bertcli.folders.weights import (
     write_safetensors,
 )
 from bertcli.model.architecture import Architecture
+from bertcli.model.encoder import BodyModel
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
 from bertcli.tokenizer.folder import tokenizer_files
@@ -109,7 +110,7 @@ def files_read(folder: Path) -> list[Path]:
 
 def write_model_files(
     folder: Path,
-    model: nn.Module,
+    model: BodyModel,
     tokenizer: Tokenizer,
     declared: Declaration,
     card: str | None = None,
@@ -123,7 +124,7 @@ def write_model_files(
     if the disk is full or read-only.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
+    architecture = model.architecture
     write_description(folder, architecture, tokenizer, declared=declared)
     family, state = FAMILIES[architecture.family], weights or model.state_dict()
     named = hf_weights(family, state, declared.kind, heads=architecture.heads)

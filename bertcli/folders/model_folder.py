@@ -13,7 +13,7 @@ from bertcli.folders.locate import GENERATOR, check_generator
 from bertcli.folders.model_files import Declaration, read_model_files, write_model_files
 from bertcli.folders.task_folder import task_type
 from bertcli.folders.weights import read_weights, write_safetensors
-from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel
+from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel, generator_weights
 from bertcli.model.task_models import PooledModel
 from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.errors import UserError
@@ -109,11 +109,9 @@ def load_model_folder(
             unknown or missing, or have another shape; a tokenizer with ids that the model lacks.
     """
     files = read_model_files(folder)
-    architecture = files.architecture
-    if dropout is not None:
-        architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
     if pairs is None:
         pairs = files.holds("pair_head.dense.weight")
+    architecture = files.architecture.with_dropout(dropout)
     architecture = replace(architecture, mask_decoder=mask_decoder and files.holds_mask_decoder)
     model, report = build_from(files, lambda: PretrainingModel(architecture, pairs), may_be_new=PARTS)
     task = task_type(files.config, files.family)
@@ -145,12 +143,8 @@ def save_rtd_folder(
     weights: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write a discriminator and, in a subfolder, its generator; arguments as for `save_model_folder`."""
-    state = dict(weights or model.state_dict())
-    of_generator = {
-        name.removeprefix(_OF_GENERATOR): value
-        for name, value in state.items()
-        if name.startswith(_OF_GENERATOR)
-    }
+    state = weights or model.state_dict()
+    of_generator = generator_weights(state)
     own = {name: value for name, value in state.items() if not name.startswith(_OF_GENERATOR)}
     differences = {name: own.pop(name) for name in list(own) if name.endswith(_DIFFERENCE)}
     for name, difference in differences.items():
@@ -191,9 +185,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
             "models that were trained together"
         )
     architecture = replace(files.architecture, generator=generator.architecture)
-    if dropout is not None:
-        architecture = replace(architecture, dropout=dropout, attention_dropout=dropout)
-    model = ReplacedTokenModel(architecture, sharing)
+    model = ReplacedTokenModel(architecture.with_dropout(dropout), sharing)
     state = {f"{_OF_GENERATOR}{name}": value for name, value in generator.state_dict().items()}
     state |= found.state_dict()
     if sharing == "tied":

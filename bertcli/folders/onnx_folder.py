@@ -211,14 +211,11 @@ def compare(
     models = {"bertcli, fp32": source.model, "onnxruntime, fp32": fp32, "onnxruntime, int8": int8}
     sizes = [weight_bytes(source.model), fp32.file.stat().st_size, int8.file.stat().st_size]
     rows = list(islice(cycle(source.rows(sample)), max(BATCH_SIZES)))  # a small sample is read again
-    speeds = {
-        size: rows_per_second(models, rows, batch_size=size, pad_id=source.tokenizer.pad_id)
-        for size in BATCH_SIZES
-    }
-    forms = {
-        name: Form(bytes, {size: speeds[size][name] for size in BATCH_SIZES})
-        for name, bytes in zip(models, sizes, strict=True)
-    }
+    forms = {name: Form(bytes, {}) for name, bytes in zip(models, sizes, strict=True)}
+    for size in BATCH_SIZES:
+        speeds = rows_per_second(models, rows, batch_size=size, pad_id=source.tokenizer.pad_id)
+        for name, speed in speeds.items():
+            forms[name].rows_per_second[size] = speed
     return Comparison(seven_bits, len(sample), agreement(source, int8, sample), forms=forms)
 
 

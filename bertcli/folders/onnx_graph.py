@@ -15,7 +15,7 @@ from bertcli.corpus.streams import import_extra
 from bertcli.families.family import Family
 from bertcli.families.registry import FAMILIES
 from bertcli.inference.onnx_model import HIDDEN, IDS, LOGITS, MASK, SEGMENTS, SPANS
-from bertcli.model.architecture import Architecture
+from bertcli.model.encoder import BodyModel
 from bertcli.model.seam import plain_path
 
 
@@ -46,12 +46,11 @@ class ExportedModel(nn.Module):
         axes: the axes of each input; each may have any size, the last one up to the model's positions.
     """
 
-    def __init__(self, model: nn.Module, kind: str) -> None:
+    def __init__(self, model: BodyModel, kind: str) -> None:
         """`kind` is that of `folders.model_files.Declaration`. All choices of a question are one input."""
         super().__init__()
         self.model, self.kind = model, kind
-        architecture: Architecture = model.architecture  # pyright: ignore[reportAssignmentType]
-        self.architecture = architecture
+        architecture = self.architecture = model.architecture
         self.inputs = (IDS, MASK, *([SEGMENTS] if architecture.num_segments > 1 else []))
         self.outputs = _output_names(kind, FAMILIES[architecture.family])
         choices = ["num_choices"] if kind == "choices" else []

@@ -13,7 +13,7 @@ from bertcli.config.load import load_either_config
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.matching import store_folder
 from bertcli.corpus.token_store import open_store
-from bertcli.folders.convert import with_heads, without_heads
+from bertcli.folders.convert import with_heads
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.model_files import Declaration, read_model_files
 from bertcli.folders.onnx_graph import ExportedModel
@@ -76,7 +76,7 @@ def read_source(model: Path, encoder_alone: bool) -> Source:
     pooling = read_pooling(folder)  # refuses a folder whose sentence vectors bertcli could not compute
     files = read_model_files(folder)
     alone = encoder_alone or pooling is not None
-    read = without_heads(files) if alone else with_heads(files)
+    read = with_heads(files, encoder_alone=alone)
     size = weight_bytes(read.model)
     if size > MOST_BYTES:
         raise UserError(

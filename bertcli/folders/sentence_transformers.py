@@ -10,7 +10,7 @@ from bertcli.config.task import PoolingMode
 from bertcli.folders.config_file import read_architecture
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
-from bertcli.system.formats import is_inside, read_json, read_json_value
+from bertcli.system.formats import is_inside, read_json, read_json_if_there, read_json_value
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _LENGTH_FILE = "sentence_bert_config.json"
@@ -120,13 +120,13 @@ def _mode(config: Mapping[str, Any], path: Path) -> PoolingMode:
 def _check_texts_stay(folder: Path) -> None:
     """Raise `UserError` for changes to the text before encoding that bertcli does not support."""
     prompts = folder / "config_sentence_transformers.json"
-    if has_file(prompts) and (prompt := read_json(prompts).get("default_prompt_name")):
+    if prompt := read_json_if_there(prompts).get("default_prompt_name"):
         raise UserError(
             f"{prompts}: puts the prompt {prompt!r} before every text, which bertcli does not. Set "
             f"default_prompt_name to null, and write the prompt into your texts."
         )
     path = folder / _LENGTH_FILE
-    if has_file(path) and read_json(path).get("do_lower_case") and not Tokenizer.load(folder).lowercase:
+    if read_json_if_there(path).get("do_lower_case") and not Tokenizer.load(folder).lowercase:
         raise UserError(
             f"{path}: do_lower_case asks for lower case, but the folder's tokenizer keeps upper case. Change "
             f"one of them."
@@ -136,7 +136,7 @@ def _check_texts_stay(folder: Path) -> None:
 def _max_length(folder: Path) -> int | None:
     """Most tokens in a row, at most the model's positions: some folders name more, which no text reached."""
     path = folder / _LENGTH_FILE
-    length = read_json(path).get("max_seq_length") if has_file(path) else None
+    length = read_json_if_there(path).get("max_seq_length")
     if length is None:
         return None
     cost = Tokenizer.load(folder).frame.cost(pair=False)

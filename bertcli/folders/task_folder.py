@@ -207,8 +207,7 @@ def load_for_finetuning(
     """
     files = read_model_files(folder)
     if settings.is_plain_text and not files.architecture.dropout and not files.architecture.attention_dropout:
-        noisy = replace(files.architecture, dropout=NOISE, attention_dropout=NOISE)
-        files = replace(files, architecture=noisy)
+        files = replace(files, architecture=files.architecture.with_dropout(NOISE))
     head = task_class(settings.type).head
     if head is not None and head not in files.family.heads:
         raise UserError(

@@ -130,6 +130,10 @@ class Architecture:
                 f"heads must divide hidden: {self.hidden} / {self.heads} leaves {self.hidden % self.heads}"
             )
 
+    def with_dropout(self, rate: float | None) -> Architecture:
+        """The same sizes with this rate of dropout for hidden states and attention; None: with their own."""
+        return self if rate is None else replace(self, dropout=rate, attention_dropout=rate)
+
     @property
     def usable_positions(self) -> int:
         """The maximum number of tokens in a row."""

@@ -243,6 +243,15 @@ class Body(nn.Module):
         return [*hidden_states, encoder.norm(last_BTD)], probabilities
 
 
+class BodyModel(nn.Module):
+    """The body and its sizes; each kind of model adds its heads."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.body = Body(architecture)
+
+
 def encoders(model: nn.Module) -> Iterator[Encoder]:
     """All encoders in a model: one, or two if it has a generator."""
     return (module for module in model.modules() if isinstance(module, Encoder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn.parameter import Parameter
 
 from bertcli.families.family import Sharing
 from bertcli.model.architecture import Architecture
-from bertcli.model.encoder import Body, MaskDecoder, first_tokens
+from bertcli.model.encoder import BodyModel, MaskDecoder, first_tokens
 from bertcli.model.fast.packing import real_places, take, take_distinct
 from bertcli.model.heads import MlmHead, PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize, initialize_outputs
@@ -25,16 +26,14 @@ class PretrainingOutput(NamedTuple):
     """The hidden states of the last layer if they were requested."""
 
 
-class PretrainingModel(nn.Module):
+class PretrainingModel(BodyModel):
     """The body with its pretraining heads (Devlin et al. 2019, section 3.1), freshly initialized.
 
     A model with `pair_head=False` has neither the pair head nor its pooler.
     """
 
     def __init__(self, architecture: Architecture, pair_head: bool = True) -> None:
-        super().__init__()
-        self.architecture = architecture
-        self.body = Body(architecture)
+        super().__init__(architecture)
         self.pooler = Pooler(architecture) if pair_head else None
         self.mlm_head = MlmHead(architecture)
         self.pair_head = PairHead(architecture) if pair_head else None
@@ -101,7 +100,7 @@ class RtdOutput(NamedTuple):
     real_K: Tensor
 
 
-class ReplacedTokenModel(nn.Module):
+class ReplacedTokenModel(BodyModel):
     """The discriminator, which is the actual model, with its generator; freshly initialized.
 
     `sharing` is explained at `families.family.Generator`. Raises `ValueError` if `architecture` has no
@@ -109,11 +108,9 @@ class ReplacedTokenModel(nn.Module):
     """
 
     def __init__(self, architecture: Architecture, sharing: Sharing) -> None:
-        super().__init__()
         if architecture.generator is None:
             raise ValueError("the sizes of the generator are missing")
-        self.architecture = architecture
-        self.body = Body(architecture)
+        super().__init__(architecture)
         self.rtd_head = RtdHead(architecture)
         initialize(self, architecture.init_std)
         self.generator = PretrainingModel(architecture.generator, pair_head=False)
@@ -160,6 +157,12 @@ class ReplacedTokenModel(nn.Module):
 
 LanguageModel = PretrainingModel | ReplacedTokenModel
 """A model that learns from text alone."""
+
+
+def generator_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the generator alone, among those of a `ReplacedTokenModel`, by their names in it."""
+    prefix = "generator."
+    return {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
 
 
 class DisentangledEmbedding(nn.Module):

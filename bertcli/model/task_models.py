@@ -12,7 +12,7 @@ from bertcli.config.task import PoolingMode
 from bertcli.families.family import Head, HeadKind
 from bertcli.families.registry import FAMILIES
 from bertcli.model.architecture import Architecture
-from bertcli.model.encoder import Body, first_tokens, mean
+from bertcli.model.encoder import BodyModel, first_tokens, mean
 from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
 from bertcli.model.layer import Dropout
@@ -33,17 +33,15 @@ def pool(hidden_BTD: Tensor, mask_BT: Tensor | None, mode: PoolingMode) -> Tenso
     return hidden_BTD.masked_fill(~mask_BT.to(hidden_BTD.device)[:, :, None], -torch.inf).amax(dim=1)
 
 
-class VectorModel(nn.Module):
+class VectorModel(BodyModel):
     """The body with pooling to one vector per row; `normalize` scales vectors to length 1."""
 
     def __init__(
         self, architecture: Architecture, mode: PoolingMode = "mean", normalize: bool = False
     ) -> None:
-        super().__init__()
-        self.architecture = architecture
+        super().__init__(architecture)
         self.mode: PoolingMode = mode
         self.normalize = normalize
-        self.body = Body(architecture)
         initialize(self, architecture.init_std)
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
@@ -86,7 +84,7 @@ def restandardized(
     return changed
 
 
-class HeadModel(nn.Module):
+class HeadModel(BodyModel):
     """The body with a task's head: [pooler,] dropout, and the dense layer `output`; freshly initialized."""
 
     output = "classifier"
@@ -94,9 +92,7 @@ class HeadModel(nn.Module):
     """The last layer, unless `output` names another one."""
 
     def __init__(self, architecture: Architecture, num_outputs: int, head: Head) -> None:
-        super().__init__()
-        self.architecture = architecture
-        self.body = Body(architecture)
+        super().__init__(architecture)
         self.pooler = Pooler(architecture, head) if head.dense else nn.Identity()
         self.dropout = Dropout(getattr(architecture, head.dropout) if head.dropout else 0.0)
         self.add_module(self.output, nn.Linear(architecture.hidden, num_outputs))
@@ -135,7 +131,7 @@ class SpanModel(TokenModel):
     output = "qa_outputs"
 
 
-class PooledModel(nn.Module):
+class PooledModel(BodyModel):
     """The body alone, or with a pooler, for sentence vectors; freshly initialized.
 
     `pair_head`, which reads the pooler, and `rtd_head` serve folders with no other head.
@@ -144,9 +140,7 @@ class PooledModel(nn.Module):
     def __init__(
         self, architecture: Architecture, pooler: bool, pair_head: bool = False, rtd_head: bool = False
     ) -> None:
-        super().__init__()
-        self.architecture = architecture
-        self.body = Body(architecture)
+        super().__init__(architecture)
         self.pooler = Pooler(architecture) if pooler else None
         self.pair_head = PairHead(architecture) if pair_head else None
         self.rtd_head = RtdHead(architecture) if rtd_head else None

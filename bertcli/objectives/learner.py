@@ -15,7 +15,7 @@ from bertcli.folders.config_file import new_architecture
 from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss
-from bertcli.model.pretraining import LanguageModel, PretrainingModel
+from bertcli.model.pretraining import LanguageModel, PretrainingModel, generator_weights
 from bertcli.objectives.base import Reference, Task, words_reference
 from bertcli.objectives.masked_language import MaskedLanguage
 from bertcli.objectives.registry import OBJECTIVES, Objective
@@ -161,9 +161,6 @@ def learner_of(objective: str) -> Learner:
 def words_alone(model: LanguageModel, weights: Mapping[str, Tensor]) -> PretrainingModel:
     """A copy of `model.words` with these full weights of the model, which are not sharded over ranks."""
     words = model.words
-    prefix = "" if words is model else "generator."
     copy = PretrainingModel(words.architecture, pair_head=words.pair_head is not None)
-    copy.load_state_dict(
-        {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
-    )
+    copy.load_state_dict(weights if words is model else generator_weights(weights))
     return copy

@@ -6,7 +6,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from bertcli.system.errors import UserError
-from bertcli.system.files import plain_text
+from bertcli.system.files import has_file, plain_text
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -15,6 +15,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
+
+
+def read_json_if_there(path: Path) -> dict[str, Any]:
+    """The object in a JSON file, empty if there is no file. Raises as `read_json`."""
+    return read_json(path) if has_file(path) else {}
 
 
 def read_json_value(path: Path) -> Any:

@@ -11,7 +11,7 @@ from tokenizers import AddedToken
 from bertcli.families.tokenizers import BERT, TOKENIZERS, TokenizerFacts
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
-from bertcli.system.formats import read_json
+from bertcli.system.formats import read_json_if_there
 from bertcli.tokenizer.wordpiece import OBEYS, REBUILDING, REBUILDS
 
 _PLACE = ("single_word", "lstrip", "rstrip", "normalized")
@@ -69,9 +69,9 @@ def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -
             token = AddedToken(**{key: part for key, part in value.items() if key != "__type"})
             found[token.content] = token, int(token_id)
     else:
-        special += _special(_read(folder / "special_tokens_map.json"))
+        special += _special(read_json_if_there(folder / "special_tokens_map.json"))
         contents = {*own, *(token.content for token in special)}
-        for content, token_id in _read(folder / "added_tokens.json").items():
+        for content, token_id in read_json_if_there(folder / "added_tokens.json").items():
             is_special = content in contents
             found[content] = AddedToken(content, normalized=not is_special, special=is_special), int(token_id)
     for token in special:
@@ -89,10 +89,6 @@ def _special(values: Mapping[str, Any]) -> Iterator[AddedToken]:
         elif isinstance(value, Mapping):
             flags = {key: part for key, part in value.items() if key not in ("__type", "special")}
             yield AddedToken(**flags, special=True)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return read_json(path) if has_file(path) else {}
 
 
 def _place(token: AddedToken) -> dict[str, bool]:
@@ -135,7 +131,7 @@ class Declared:
 
 def model_facts(folder: Path) -> TokenizerFacts:
     """The facts of the model type in the folder's `config.json`; BERT's facts if there is no such file."""
-    return TOKENIZERS.get(str(_read(folder / "config.json").get("model_type")), BERT)
+    return TOKENIZERS.get(str(read_json_if_there(folder / "config.json").get("model_type")), BERT)
 
 
 def read_declared(file: Path) -> Declared | None:
@@ -146,8 +142,8 @@ def read_declared(file: Path) -> Declared | None:
     where, model = file.with_name("tokenizer_config.json"), file.with_name("config.json")
     if not has_file(where) and not has_file(model):
         return None
-    config = _read(where)
-    name = config.get("tokenizer_class") or _read(model).get("tokenizer_class")
+    config = read_json_if_there(where)
+    name = config.get("tokenizer_class") or read_json_if_there(model).get("tokenizer_class")
     if name is not None and not isinstance(name, str):
         raise unsupported(where, repr(name))
     own = model_facts(file.parent)

@@ -47,8 +47,7 @@ def pretraining_sizes(config: PretrainRecipe, vocab_size: int) -> Architecture:
         return config_file.new_architecture(config.model, vocab_size, objective=objective)
 
     def sizes_in(folder: Path) -> Architecture:
-        read = config_file.read_architecture(folder / "config.json")
-        return replace(read, dropout=rate, attention_dropout=rate)
+        return config_file.read_architecture(folder / "config.json").with_dropout(rate)
 
     sizes = sizes_in(source := Path(config.model.init_from))
     return replace(sizes, generator=sizes_in(source / locate.GENERATOR)) if objective.generates else sizes
