@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.folders.mark import read_note
-from bertcli.system.errors import UserError
+from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import plain_text
 
 FORMAT_VERSION = 2
@@ -142,8 +142,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: no token store: it has no {MANIFEST}. Build one: bertcli prepare CONFIG"
         ) from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        reason = first_problem(error)
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         reason = repr(error)
     raise UserError(f"{path}: damaged: {reason}. {rebuild(folder)}")

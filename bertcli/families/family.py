@@ -49,8 +49,8 @@ class Head:
     def tensors(self) -> dict[str, str]:
         """Our modules -> their names in a folder."""
         names = {"pooler.dense": self.dense, "pooler.norm": self.norm}
-        named = {ours: theirs for ours, theirs in names.items() if theirs is not None}
-        return {**named, "classifier": self.output, "qa_outputs": self.output}
+        names |= {"classifier": self.output, "qa_outputs": self.output}
+        return {ours: theirs for ours, theirs in names.items() if theirs is not None}
 
 
 @dataclass(frozen=True)

@@ -69,9 +69,8 @@ def to_architecture(config: Mapping[str, Any], where: str) -> Architecture:
 def find_family(config: Mapping[str, Any], where: str) -> Family:
     """The family that a `config.json` names. Raises `UserError` for one that is not supported."""
     model_type = config.get("model_type", UNNAMED)
-    for family in FAMILIES.values():
-        if family.model_type == model_type:
-            return family
+    if isinstance(model_type, str) and model_type in FAMILIES:
+        return FAMILIES[model_type]
     known = ", ".join(f"{name!r} ({family.name})" for name, family in FAMILIES.items())
     raise UserError(f"{where}: model_type is {model_type!r}; bertcli reads {known}")
 

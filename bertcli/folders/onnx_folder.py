@@ -47,18 +47,16 @@ def check_equal(model: ExportedModel, served: OnnxModel) -> float:
         given = (ids, mask, segments)[: len(model.inputs)]
         with plain_path():
             expected = model(*given)
+        rows = f"rows of the shape {tuple(ids.shape)}; {_ADVICE}"
         for want, got, name in zip(expected, served.run(ids, segments, mask), model.outputs, strict=True):
+            what = f"{name} of the exported model"
             if want.shape != got.shape:
                 raise UserError(
-                    f"{name} of the exported model has the shape {tuple(got.shape)}, not {tuple(want.shape)} "
-                    f"for rows of the shape {tuple(ids.shape)}; {_ADVICE}"
+                    f"{what} has the shape {tuple(got.shape)}, not {tuple(want.shape)} for {rows}"
                 )
             difference = float((want - got).abs().max() / want.abs().max().clamp(min=1))
             if not difference <= TOLERANCE:  # NaN fails as well
-                raise UserError(
-                    f"{name} of the exported model differs by {difference:g}, more than {TOLERANCE:g}, for "
-                    f"rows of the shape {tuple(ids.shape)}; {_ADVICE}"
-                )
+                raise UserError(f"{what} differs by {difference:g}, more than {TOLERANCE:g}, for {rows}")
             largest = max(largest, difference)
     return largest
 

@@ -29,7 +29,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from bertcli.folders.mark import write_own
-from bertcli.system.errors import UserError
+from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, plain_text
 
 FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html")
@@ -168,10 +168,7 @@ def read_verdict(path: Path) -> KeptVerdict | None:
     try:
         return TypeAdapter(KeptVerdict).validate_python(json.loads(plain_text(path)))
     except (ValueError, RecursionError) as error:
-        reason = str(error)
-        if isinstance(error, ValidationError):
-            first = error.errors(include_url=False, include_input=False)[0]
-            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        reason = first_problem(error) if isinstance(error, ValidationError) else error
         raise UserError(
             f"{path}: damaged ({reason}); remove it, and finish the run again with --resume to have it back"
         ) from None

@@ -78,17 +78,15 @@ def _read_file(path: Path) -> dict[str, Tensor]:
             weights = load_file(path)
         else:
             weights = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        if forbidden := re.search(r"GLOBAL (\S+)", str(error)):
-            raise UserError(
-                f"{path}: would run code when loaded ({forbidden[1]}) and was refused: a weight file must "
-                f"hold tensors alone. Get the model as safetensors, from someone you trust."
-            ) from None
-        raise UserError(
-            f"{path}: cannot be read as weights: torch.save did not write it. Copy or download it again."
-        ) from None
     except Exception as error:  # damaged bytes can raise any error in an unpickler
         reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if isinstance(error, pickle.UnpicklingError):
+            if forbidden := re.search(r"GLOBAL (\S+)", str(error)):
+                raise UserError(
+                    f"{path}: would run code when loaded ({forbidden[1]}) and was refused: a weight file "
+                    f"must hold tensors alone. Get the model as safetensors, from someone you trust."
+                ) from None
+            reason = "torch.save did not write it"
         raise UserError(f"{path}: cannot be read as weights: {reason}. Copy or download it again.") from None
     if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise UserError(f"{path}: expected names and tensors, found {type(weights).__name__}")

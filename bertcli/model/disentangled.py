@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.architecture import Architecture, Relative
-from bertcli.model.layer import Attention, Dropout
+from bertcli.model.layer import Attention, Dropout, Heads
 from bertcli.model.seam import replaceable
 
 
@@ -110,18 +110,9 @@ class DisentangledAttention(Attention):
         # Computed here, not in `forward`: another library's logarithm may differ in the last bit.
         self.distance_rows = distance_rows(relative, architecture.usable_positions)
 
-    def attend(
-        self,
-        query_BNWH: Tensor,
-        key_BNTH: Tensor,
-        value_BNTH: Tensor,
-        mask_B11T: Tensor | None,
-        *shared: Tensor,
-    ) -> Tensor:
-        positions = self.positions(shared[0], query_BNWH.shape[-2])
-        return attend(
-            query_BNWH, key_BNTH, value_BNTH, *positions, mask_B11T=mask_B11T, dropout=self.dropout_now
-        )
+    def attend(self, heads: Heads, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
+        positions = self.positions(shared[0], heads.query_BNWH.shape[-2])
+        return attend(*heads, *positions, mask_B11T=mask_B11T, dropout=self.dropout_now)
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         query_BNTH, key_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.query, self.key))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -55,6 +55,14 @@ def attend(
     return F.dropout(attention_probabilities(query_BNTH, key_BNTH, mask_B11T), dropout) @ value_BNTH
 
 
+class Heads(NamedTuple):
+    """The inputs of attention, split into heads: W queries of each row, keys and values of all its tokens."""
+
+    query_BNWH: Tensor
+    key_BNTH: Tensor
+    value_BNTH: Tensor
+
+
 class Attention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) with its output projection."""
 
@@ -78,19 +86,12 @@ class Attention(nn.Module):
         hidden states as the input of the queries."""
         query_BNTH = self.split_heads(self.query(hidden_BTD if queries_BTD is None else queries_BTD))
         key_BNTH, value_BNTH = (self.split_heads(layer(hidden_BTD)) for layer in (self.key, self.value))
-        context_BNTH = self.attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T, *shared)
+        context_BNTH = self.attend(Heads(query_BNTH, key_BNTH, value_BNTH), mask_B11T, *shared)
         return self.output(self.join_heads(context_BNTH))
 
-    def attend(
-        self,
-        query_BNWH: Tensor,
-        key_BNTH: Tensor,
-        value_BNTH: Tensor,
-        mask_B11T: Tensor | None,
-        *shared: Tensor,
-    ) -> Tensor:
+    def attend(self, heads: Heads, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         """The context [B, N, W, H]; each kind of attention has its own function here."""
-        return attend(query_BNWH, key_BNTH, value_BNTH, mask_B11T=mask_B11T, dropout=self.dropout_now)
+        return attend(*heads, mask_B11T=mask_B11T, dropout=self.dropout_now)
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         """The probabilities_BNTT of hidden states [B, T, D]: the weights of `forward` before dropout."""

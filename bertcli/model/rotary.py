@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from bertcli.model import layer
 from bertcli.model.architecture import Architecture
-from bertcli.model.layer import ACTIVATIONS, Attention, Dropout, EncoderLayer, attend, attention_probabilities
+from bertcli.model.layer import ACTIVATIONS, Attention, Dropout, EncoderLayer, Heads
 from bertcli.model.seam import replaceable
 
 
@@ -23,26 +24,19 @@ class RotaryAttention(Attention):
         self.base = architecture.rotary_bases[is_local]
         self.window = architecture.window if is_local else None
 
-    def attend(
-        self,
-        query_BNWH: Tensor,
-        key_BNTH: Tensor,
-        value_BNTH: Tensor,
-        mask_B11T: Tensor | None,
-        *shared: Tensor,
-    ) -> Tensor:
+    def attend(self, heads: Heads, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         """The context of `Attention.attend`; all queries of the rows are needed (W = T)."""
-        inputs = rotate(query_BNWH, self.base), rotate(key_BNTH, self.base), value_BNTH
+        inputs = rotate(heads.query_BNWH, self.base), rotate(heads.key_BNTH, self.base), heads.value_BNTH
         if self.window is None:
-            return attend(*inputs, mask_B11T=mask_B11T, dropout=self.dropout_now)
+            return layer.attend(*inputs, mask_B11T=mask_B11T, dropout=self.dropout_now)
         return attend_window(*inputs, mask_B11T=mask_B11T, window=self.window, dropout=self.dropout_now)
 
     def probabilities(self, hidden_BTD: Tensor, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         query_BNTH, key_BNTH = (
-            rotate(self.split_heads(layer(hidden_BTD)), self.base) for layer in (self.query, self.key)
+            rotate(self.split_heads(project(hidden_BTD)), self.base) for project in (self.query, self.key)
         )
         mask = mask_B11T if self.window is None else window_mask(mask_B11T, self.window, like=key_BNTH)
-        return attention_probabilities(query_BNTH, key_BNTH, mask)
+        return layer.attention_probabilities(query_BNTH, key_BNTH, mask)
 
 
 def rotate(values_BNTH: Tensor, base: float) -> Tensor:
@@ -69,7 +63,7 @@ def attend_window(
 ) -> Tensor:
     """The context of `layer.attend`, where each token attends to at most `window` tokens to each side."""
     mask_B1TT = window_mask(mask_B11T, window, like=key_BNTH)
-    return attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B1TT, dropout=dropout)
+    return layer.attend(query_BNTH, key_BNTH, value_BNTH, mask_B11T=mask_B1TT, dropout=dropout)
 
 
 def window_mask(mask_B11T: Tensor | None, window: int, like: Tensor) -> Tensor:

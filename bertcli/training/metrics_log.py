@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bertcli.folders.mark import Note, read_note, write_note
 from bertcli.folders.run_layout import RunLayout
-from bertcli.system.errors import UserError
+from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, open_plain, plain_bytes, plain_text, write_text
 from bertcli.training import ranks
 from bertcli.training.checkpoint import RunState
@@ -123,8 +123,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
                 continue
             reason = "not a row with step and split"
             if isinstance(error, ValidationError):
-                first = error.errors(include_url=False, include_input=False)[0]
-                reason += f" ({'.'.join(map(str, first['loc'])) or 'row'}: {first['msg']})"
+                reason += f" ({first_problem(error, 'row')})"
             raise UserError(
                 f"{path}, line {number}: damaged: {reason}. If you know the row, restore it; else start a "
                 "new run in another output_dir"

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertcli.model.fast.packing import Packing
-from bertcli.model.layer import Attention, EncoderLayer
+from bertcli.model.layer import Attention, EncoderLayer, Heads
 from bertcli.model.seam import replace
 
 
@@ -30,11 +30,11 @@ def run_layer(
         own, querying_KD = packing.queries, packing.narrow(input_RD)
         residual_KD = querying_KD if input_RD is hidden_RD else packing.narrow(hidden_RD)
     if querying_KD is input_RD:
-        query_BNWH, key_BNTH, value_BNTH = _heads(attention, input_RD, packing, projections=three)
+        heads = _heads(attention, input_RD, packing, projections=three)
     else:
-        (query_BNWH,) = _heads(attention, querying_KD, own, projections=three[:1])
-        key_BNTH, value_BNTH = _heads(attention, input_RD, packing, projections=three[1:])
-    context_BNWH = attention.attend(query_BNWH, key_BNTH, value_BNTH, packing.mask_B11T, *shared)
+        heads = _heads(attention, querying_KD, own, projections=three[:1])
+        heads += _heads(attention, input_RD, packing, projections=three[1:])
+    context_BNWH = attention.attend(Heads(*heads), packing.mask_B11T, *shared)
     context_KD = own.pack(attention.join_heads(context_BNWH))
     if own is packing:
         residual_KD, context_KD = packing.narrow(residual_KD), packing.narrow(context_KD)
