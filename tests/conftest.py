@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,15 @@ from bertcli.cli import main as cli
 from tests.folders.folders import saved_task, saved_vectors
 from tests.small_runs import write_corpus
 
-settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
+# A speed is a benchmark, never a test. `scripts/check/fuzz.py` tries more examples than half of the default.
+settings.register_profile("bertcli", deadline=None, max_examples=50)
 settings.load_profile("bertcli")
+
+
+def pytest_collection_finish() -> None:
+    """The half a million objects of imported modules stay: no collection of garbage need visit them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

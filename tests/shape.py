@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
+import bertcli
+
+PACKAGE = Path(bertcli.__file__).parent
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def trees() -> Mapping[Path, ast.Module]:
+    """The syntax tree of each file of the package."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:

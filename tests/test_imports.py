@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import bertcli
+from tests.shape import PACKAGE, trees
 
-PACKAGE = Path(bertcli.__file__).parent
 ROOMS = {
     *("advice", "batches", "cli", "config", "corpus", "families", "folders", "inference", "model"),
     *("objectives", "reports", "samples", "system", "tasks", "tokenizer", "training"),
@@ -47,10 +46,7 @@ def imported(nodes: Iterable[ast.AST], files: Iterable[str]) -> set[str]:
 
 def graph() -> dict[str, set[str]]:
     """File -> what it imports, also inside functions and for types alone."""
-    return {
-        name: imported(ast.walk(ast.parse(path.read_text(encoding="utf-8"))), FILES)
-        for name, path in FILES.items()
-    }
+    return {name: imported(ast.walk(trees()[path]), FILES) for name, path in FILES.items()}
 
 
 def find_circle(imports: Mapping[str, set[str]]) -> list[str]:
@@ -70,7 +66,7 @@ def reached(start: str) -> set[str]:
         if name not in seen:
             seen.add(name)
             if name in FILES:
-                waiting += imported(ast.parse(FILES[name].read_text(encoding="utf-8")).body, FILES)
+                waiting += imported(trees()[FILES[name]].body, FILES)
     return seen
 
 

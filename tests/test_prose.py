@@ -5,22 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import bertcli
+from tests.shape import PACKAGE, trees
 
-PACKAGE = Path(bertcli.__file__).parent
 LEANING = re.compile(
     r"(Of|That|Those|With|Without|By|For|From|At|To|But|And|Also|Not|If|In|Where|When|As|So|Only|Or|Which|Who)\b"
 )
 """A text that begins so leans on the name above it."""
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
+def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """(line, text) of every docstring, and of every text under a constant or a config key."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         value = getattr(node, "value", None) if isinstance(node, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.lineno, value.value.strip()
@@ -29,8 +27,8 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 def test_texts_name_their_subject_first() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {text[:60]}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for line, text in texts(path.read_text(encoding="utf-8"))
+        for path, tree in trees().items()
+        for line, text in texts(tree)
         if LEANING.match(text)
     ]
     assert found == []
@@ -46,5 +44,5 @@ def test_texts_name_their_subject_first() -> None:
     ],
 )
 def test_a_text_that_leans_on_the_name_above_it_is_found(source: str, leans: bool) -> None:
-    ((_, text),) = texts(source)
+    ((_, text),) = texts(ast.parse(source))
     assert bool(LEANING.match(text)) == leans

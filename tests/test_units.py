@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from pathlib import Path
 
-import bertcli
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.tasks.registry import TASKS
+from tests.shape import PACKAGE, trees
 
-PACKAGE = Path(bertcli.__file__).parent
 NAMES = {*OBJECTIVES, *(each.pairs.term for each in OBJECTIVES.values() if each.pairs.is_pair)}
 """The values of `data.objective`, and the terms of pairs."""
-TREES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
+
+
+def files() -> Iterator[tuple[str, ast.Module]]:
+    """(path from the package, syntax tree) of each file."""
+    return ((path.relative_to(PACKAGE).as_posix(), tree) for path, tree in trees().items())
 
 
 def quoting(names: Collection[str], room: str) -> list[str]:
     """The files outside a room in which a text is one of the names."""
     return [
         file
-        for file, tree in TREES.items()
+        for file, tree in files()
         if not file.startswith(f"{room}/")
         and any(isinstance(node, ast.Constant) and node.value in names for node in ast.walk(tree))
     ]
@@ -52,7 +51,7 @@ def test_few_files_outside_their_room_name_a_task_or_an_objective() -> None:
 def test_few_places_outside_their_room_ask_what_kind_a_task_an_example_or_an_answer_is() -> None:
     found = [
         f"{file}:{line}"
-        for file, tree in TREES.items()
+        for file, tree in files()
         if not file.startswith("tasks/")
         for line in checks_of_class(tree, "tasks")
     ]

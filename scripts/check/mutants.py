@@ -157,7 +157,7 @@ def main() -> None:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.processes):
             tree = Path(folder) / str(number)
-            shutil.copytree(options.tree, tree, ignore=shutil.ignore_patterns(".git", ".venv", "runs"))
+            shutil.copytree(options.tree, tree, ignore=shutil.ignore_patterns(".git", ".venv"))
             trees.put(tree)
 
         def in_a_copy(do: Callable[[Path], bool]) -> bool:
@@ -168,8 +168,8 @@ def main() -> None:
                 trees.put(tree)
 
         rooms = [lambda tree, room=room: passes(tree, tree / "tests" / room) for room in options.rooms]
-        for room, good in zip(options.rooms, pool.map(in_a_copy, rooms), strict=True):
-            if not good:
+        for room, passed in zip(options.rooms, pool.map(in_a_copy, rooms), strict=True):
+            if not passed:
                 sys.exit(f"error: the tests of {room} fail without a mutant")
         tries = [lambda tree, mutant=mutant: is_found(mutant, tree) for mutant in chosen]
         found = 0

@@ -23,7 +23,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.pretraining import pretrain
 from tests.small_runs import read_rows, run_cli, small_config, start_and_signal, write_config
 
-SIZES = {"layers": 4, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 40, "dropout": 0.1}
+SIZES = {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 40, "dropout": 0.1}
 
 
 def family_config(corpus: Path, folder: Path, family: FamilyName, **sections: Any) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 
 def distilled(corpus: Path, folder: Path, teacher: Path, **sections: Any) -> dict[str, Any]:
-    config = small_config(corpus, folder / "run", model={"family": "distilbert", **SIZES, "layers": 2})
+    config = small_config(corpus, folder / "run", model={"family": "distilbert", **SIZES, "layers": 1})
     config["corpus"]["store"] = str(folder / "store")
     config["tokenizer"] = {}
     del config["data"]["objective"], config["data"]["mask_split"]

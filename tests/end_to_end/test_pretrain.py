@@ -78,14 +78,15 @@ def test_the_model_fills_masks_and_judges_pairs(run: Path) -> None:
 
 
 def test_evaluate_gives_the_figures_of_any_text(run: Path, corpus: Path) -> None:
-    results = [run_cli("evaluate", run, "--corpus", corpus, "--max-length", 32, "--json") for _ in range(2)]
+    command = ("evaluate", run, "--corpus", corpus, "--max-length", 32, "--batches", 8, "--json")
+    results = [run_cli(*command) for _ in range(2)]
     assert results[0].returncode == 0, results[0].stderr
     assert results[0].stdout == results[1].stdout  # the masks are fixed
     scores = json.loads(results[0].stdout)
     assert scores["mlm_loss"] < 5.36
     assert scores["perplexity"] == pytest.approx(2.718281828 ** scores["mlm_loss"])
     assert scores["nsp_majority"] == 0.5
-    assert scores["tokens"] > 10_000
+    assert scores["tokens"] > 1_000
 
 
 def test_domain_adaptation_goes_on_from_the_model(run: Path, corpus: Path, tmp_path: Path) -> None:
@@ -118,5 +119,6 @@ def test_mlm_alone_trains_and_predicts(corpus: Path, tmp_path: Path) -> None:
     assert filled.returncode == 0, filled.stderr
     refused = run_cli("predict-next", tmp_path / "run", "It was late.", "We left.")
     assert refused.returncode == 2
-    scores = run_cli("evaluate", tmp_path / "run", "--corpus", corpus, "--max-length", 32, "--json")
+    measure = ("evaluate", tmp_path / "run", "--corpus", corpus, "--max-length", 32, "--batches", 1)
+    scores = run_cli(*measure, "--json")
     assert "nsp_loss" not in json.loads(scores.stdout)

@@ -82,14 +82,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def config(text: Path, folder: Path, **training: Any) -> Path:
     """With dropout, in two micro-batches a step, of rows that are short at first; judged after each step."""
-    training = {"steps": 30, "warmup_steps": 5} | training
+    training = {"steps": 20, "warmup_steps": 5} | training
     value = small_config(
         text,
         folder / "run",
         model={"dropout": 0.1},
         data={"short_steps": 10, "short_length": 16},
         training=training,
-        evaluation={"every_steps": 1, "batches": 2},
+        evaluation={"every_steps": 1, "batches": 1},
         checkpoint={"every_steps": 5, "keep_last": 9},
     )
     return write_config(folder / "config.yaml", value)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
-import bertcli
+from tests.shape import PACKAGE, trees
 
-PACKAGE = Path(bertcli.__file__).parent
 PARTICULAR = re.compile(r"\bbert\.|\[(CLS|SEP|PAD|MASK|UNK)\]|\bBert[A-Z]")
 ALLOWED = {
     "cli/masks.py",  # the help that says what to write for a mask
@@ -16,9 +14,8 @@ ALLOWED = {
 }
 
 
-def strings(source: str) -> list[str]:
+def strings(tree: ast.Module) -> list[str]:
     """The string constants of a file, the parts of f-strings too; not those that stand alone (docstrings)."""
-    tree = ast.parse(source)
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [
         node.value
@@ -29,14 +26,17 @@ def strings(source: str) -> list[str]:
 
 def test_strings_are_found_in_every_form():
     source = '"""[CLS]"""\nname = "bert.pooler"\n"""[SEP]"""\nprint(f"{name} is a BertModel")\n'
-    assert [text for text in strings(source) if PARTICULAR.search(text)] == ["bert.pooler", " is a BertModel"]
+    assert [text for text in strings(ast.parse(source)) if PARTICULAR.search(text)] == [
+        "bert.pooler",
+        " is a BertModel",
+    ]
 
 
 def test_few_files_name_what_is_particular_to_bert():
     found = {
         path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        if any(PARTICULAR.search(text) for text in strings(path.read_text(encoding="utf-8")))
+        for path, tree in trees().items()
+        if any(PARTICULAR.search(text) for text in strings(tree))
     }
     outside = {name for name in found if not name.startswith("families/")}
     assert len(ALLOWED) <= 5

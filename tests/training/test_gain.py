@@ -41,7 +41,7 @@ def test_a_run_that_goes_on_says_what_it_gained_and_forgot(
     text = tmp_path / "domain.txt"
     text.write_text(OTHER)
     config = small_config(
-        text, tmp_path / "run", training={"steps": 40, "learning_rate": 5e-3}, evaluation={"batches": 20}
+        text, tmp_path / "run", training={"steps": 30, "learning_rate": 5e-3}, evaluation={"batches": 8}
     )
     config["corpus"]["general"] = [str(first / "corpus.txt")]
     config |= {"model": {"init_from": str(first / "run")}, "tokenizer": {}}
