@@ -1,6 +1,6 @@
 """Weights under Hugging Face names -> a model with these weights, and what became of each of them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,7 +68,7 @@ def build_from(
     with sizes_alone():
         model = build()
     names = {name: hf_name(files.family, name, kind) for name in model.state_dict()}
-    new_parts = _find_new_parts(names, files, may_be_new, fresh=fresh)
+    new_parts = list(_find_new_parts(names, files, may_be_new, fresh=fresh))
     new = sorted(theirs for ours, theirs in names.items() if _part(ours) in new_parts)
     names = {ours: theirs for ours, theirs in names.items() if _part(ours) not in new_parts}
     left_aside = _check(model, files, names)  # before memory is taken for the sizes in config.json
@@ -114,20 +114,18 @@ def _check_finite(files: ModelFiles, weights: Mapping[str, torch.Tensor]) -> Non
 
 def _find_new_parts(
     names: dict[str, str], files: ModelFiles, may_be_new: Collection[str], fresh: Collection[str]
-) -> list[str]:
+) -> Iterator[str]:
     """The names in `PARTS` that are initialized; `names`: our parameter -> its name in a folder.
 
     The pooler of tasks and the MLM head share a dense layer in some families.
     """
     poolers = {name for head in files.family.heads.values() for name in (head.dense, head.norm)}
-    new = []
     for part in PARTS:
         theirs = [theirs for ours, theirs in names.items() if _part(ours) == part]
         own = [name for name in theirs if part == "pooler" or name.rpartition(".")[0] not in poolers]
         absent = not any(name in files.weights for name in own)
         if theirs and (part in fresh or (part in may_be_new and absent)):
-            new.append(part)
-    return new
+            yield part
 
 
 def _part(name: str) -> str:

@@ -153,10 +153,9 @@ def _is_alive(process: int) -> bool:
 
 
 def _is_regular(path: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
+    return False
 
 
 def _signed(value: dict[str, Any]) -> str:

@@ -124,8 +124,7 @@ def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:
     Raises `UserError` as `load_model_folder` does.
     """
     files = read_model_files(folder)
-    with_pooler = files.holds("pooler.dense.weight")
-    model, _ = build_from(files, lambda: PooledModel(files.architecture, with_pooler))
+    model, _ = build_from(files, lambda: PooledModel(files.architecture, files.holds("pooler.dense.weight")))
     return model, files.tokenizer
 
 

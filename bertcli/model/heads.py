@@ -20,8 +20,7 @@ class Pooler(nn.Module):
 
     def __init__(self, architecture: Architecture, head: Head = Head("")) -> None:
         super().__init__()
-        rate = getattr(architecture, head.dense_dropout) if head.dense_dropout else 0.0
-        self.dropout = Dropout(rate)
+        self.dropout = Dropout(getattr(architecture, head.dense_dropout) if head.dense_dropout else 0.0)
         self.dense = nn.Linear(architecture.hidden, architecture.hidden, bias=architecture.biases)
         self.activation = ACTIVATIONS[head.activation]
         self.norm = layer_norm(architecture) if head.norm else None
