@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from bertcli.system.errors import UserError
 from bertcli.system.exhausted import describe_exhausted, describe_os_error
 from bertcli.system.signals import Guard, Stopped
+from bertcli.system.terminal import either
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -163,8 +164,7 @@ def one_of(name: str, value: Any, *allowed: Any) -> Any:
     for each in allowed:
         if type(value) is type(each) and value == each:
             return value
-    *others, last = map(repr, allowed)
-    raise UserError(f"{name}: expected {', '.join(others)} or {last}; got {reprlib.repr(value)}")
+    raise UserError(f"{name}: expected {either(map(repr, allowed))}; got {reprlib.repr(value)}")
 
 
 def count(name: str, value: Any) -> int:

@@ -13,6 +13,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import Section, section_in
 from bertcli.config.yaml_text import Block, Line
+from bertcli.system.terminal import either
 
 CONFIGS: dict[str, type[Section]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
 """Command -> the config that the command reads."""
@@ -119,7 +120,7 @@ def unknown_key(schema: type[BaseModel], keys: Sequence[str]) -> str:
         near = difflib.get_close_matches(key, last, n=1, cutoff=_ELSEWHERE)
         meant = [name for name in dotted if name.rpartition(".")[2] in near]
     if meant:
-        return f"{'.'.join(keys)}: unknown key; did you mean {_either(meant)}?"
+        return f"{'.'.join(keys)}: unknown key; did you mean {either(meant)}?"
     return f"{'.'.join(keys)}: unknown key; known here: {', '.join(own.model_fields)}"
 
 
@@ -128,8 +129,3 @@ def _keys(schema: type[BaseModel], prefix: str = "") -> Iterator[str]:
         yield prefix + name
         if (section := section_in(field.annotation)) is not None:
             yield from _keys(section, f"{prefix}{name}.")
-
-
-def _either(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last

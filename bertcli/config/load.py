@@ -236,17 +236,14 @@ def _apply_override(value: dict[str, Any], override: str) -> None:
 
 def _of_lists(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The problems, except those that expect a number for a list where [start, end] is possible too."""
-    pairs = {problem["loc"][:i] for problem in problems for i, part in _parts(problem) if "tuple[" in part}
+    places = [problem["loc"] for problem in problems]
+    pairs = {place[:i] for place in places for i, part in enumerate(place) if "tuple[" in str(part)}
     return [
         problem
         for problem in problems
         if not (isinstance(problem["input"], list) and problem["loc"][:-1] in pairs)
         or "tuple[" in str(problem["loc"][-1])
     ]
-
-
-def _parts(problem: dict[str, Any]) -> list[tuple[int, str]]:
-    return [(i, str(part)) for i, part in enumerate(problem["loc"])]
 
 
 _ALTERNATIVES = {"input should be 'auto'": "auto", "input should be a valid tuple": "[start, end]"}

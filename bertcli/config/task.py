@@ -14,6 +14,7 @@ from bertcli.config.section import (
     Section,
     Tokens,
 )
+from bertcli.system.terminal import either
 from bertcli.tasks.registry import TASKS, import_task
 
 LABEL_LINES = ("fasttext", "trec")
@@ -22,8 +23,7 @@ LABEL_LINES = ("fasttext", "trec")
 
 def _known(type: str) -> str:
     if type not in TASKS:
-        *names, last = map(repr, TASKS)
-        raise ValueError(f"input should be {', '.join(names)} or {last}, got {type!r}")
+        raise ValueError(f"input should be {either(map(repr, TASKS))}, got {type!r}")
     return type
 
 

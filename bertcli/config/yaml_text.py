@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -43,25 +44,19 @@ def as_number(text: str) -> int | float | None:
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
-def yaml_text(value: Any, flow: bool | None = False) -> str:
+def yaml_text(value: Any, flow: bool | None = False, width: float = 80) -> str:
     """A YAML document, with the keys in their order.
 
-    `flow`: True: each list and mapping is in one line; None: only those that hold no others.
+    `flow`: True: each list and mapping is in one line, up to `width`; None: only those that hold no others.
     """
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow)
+    return yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=width
+    )
 
 
 def scalar(value: Any) -> str:
     """A value in one line, as it stands after a key."""
-    text = yaml.dump(
-        value,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=True,
-        width=float("inf"),
-    )
-    return text.removesuffix("...\n").strip()
+    return yaml_text(value, flow=True, width=math.inf).removesuffix("...\n").strip()
 
 
 def comment(text: str) -> str:

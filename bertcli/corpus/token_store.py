@@ -122,11 +122,10 @@ def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
         for side, counts in sides.items()
         for name, size in array_sizes(counts, dtype).items()
     }
-    pieces = {side: sum(manifest.pieces.get(side, ())) or counts.documents for side, counts in sides.items()}
     if (
         sizes != manifest.arrays
         or manifest.pieces.keys() != sides.keys()
-        or any(pieces[side] != counts.documents for side, counts in sides.items())
+        or any(sum(manifest.pieces[side]) not in (0, counts.documents) for side, counts in sides.items())
     ):
         raise UserError(
             f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {rebuild(folder)}"

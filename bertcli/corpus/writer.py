@@ -95,17 +95,6 @@ class SideProgress(SideCounts):
 
     first: list[list[int]] = field(default_factory=list)
 
-    def add_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int) -> None:
-        """Count a document that has ended."""
-        self.documents += 1
-        self.one_sentence_documents += sentences == 1
-        self.sentences += sentences
-        self.tokens += tokens
-        self.words += words
-        self.bytes += end.num_bytes
-        if len(self.first) < FEW_DOCUMENTS:
-            self.first.append([end.content_hash, sentences])
-
 
 @dataclass
 class BuildProgress:
@@ -135,6 +124,26 @@ class BuildProgress:
         """The counts of both sides together."""
         return self.sides["train"] + self.sides["heldout"]
 
+    def end_document(
+        self, end: DocumentEnd, side: str, sentences: int, tokens: int, words: int, dropped: int
+    ) -> None:
+        """Count a document of a side; `dropped` of its sentences have no token."""
+        self.file, self.documents = end.after.file, end.after.documents
+        self.dropped_sentences += dropped
+        if not sentences:
+            self.dropped_documents += 1
+            return
+        counts = self.sides[side]
+        counts.documents += 1
+        counts.one_sentence_documents += sentences == 1
+        counts.sentences += sentences
+        counts.tokens += tokens
+        counts.words += words
+        counts.bytes += end.num_bytes
+        if len(counts.first) < FEW_DOCUMENTS:
+            counts.first.append([end.content_hash, sentences])
+        self.smallest_hashes = sorted([*self.smallest_hashes, end.content_hash])[:2]
+
 
 class StoreWriter:
     """A writer of chunks into both sides; `progress` counts the complete documents written so far."""
@@ -147,6 +156,7 @@ class StoreWriter:
 
     def add(self, chunk: Chunk, encoded: EncodedChunk) -> None:
         """Write the documents that end in this chunk; keep its part of an unfinished one for later."""
+        progress = self.progress
         sentence_ends = np.cumsum(encoded.piece_sentences)
         token_ends = np.cumsum(encoded.lengths, dtype=np.int64)
         batches: dict[str, list[tuple[NDArray[Any], NDArray[np.uint32]]]] = {side: [] for side in SIDES}
@@ -156,24 +166,28 @@ class StoreWriter:
             ids, lengths = encoded.ids[token:token_end], encoded.lengths[sentence:sentence_end]
             dropped, words = int(encoded.piece_dropped[piece]), int(encoded.piece_words[piece])
             sentence, token = sentence_end, token_end
-            spool, is_open = self._spool, piece == len(chunk.ends)
-            if is_open or spool.pieces:
+            spool = self._spool
+            if piece == len(chunk.ends):  # the document goes on in the next chunk
                 spool.append(ids, lengths, dropped, words)
-                if is_open:
-                    break
-                end, dropped, words = chunk.ends[piece], spool.dropped, spool.words
-                self._end_document(end, spool.sentences, spool.tokens, words=words, dropped=dropped)
+                break
+            end = chunk.ends[piece]
+            side = self._side(end)
+            if spool.pieces:
+                spool.append(ids, lengths, dropped, words)
+                dropped, words = spool.dropped, spool.words
+                progress.end_document(
+                    end, side, spool.sentences, tokens=spool.tokens, words=words, dropped=dropped
+                )
                 if spool.sentences:
-                    side = self._sides[self._side(end)]
-                    for ids_block, lengths_block in spool.drain():
-                        side.append_sentences(ids_block, lengths_block)
-                    side.end_documents(np.array([spool.sentences]))
+                    for some_ids, some_lengths in spool.drain():
+                        self._sides[side].append_sentences(some_ids, some_lengths)
+                    self._sides[side].end_documents(np.array([spool.sentences]))
                 spool.close()
                 self._spool = _DocumentSpool(spool.folder, spool.dtype)
             else:
-                self._end_document(chunk.ends[piece], len(lengths), len(ids), words=words, dropped=dropped)
+                progress.end_document(end, side, len(lengths), tokens=len(ids), words=words, dropped=dropped)
                 if len(lengths):
-                    batches[self._side(chunk.ends[piece])].append((ids, lengths))
+                    batches[side].append((ids, lengths))
         for name, batch in batches.items():
             if batch:
                 all_ids, all_lengths = zip(*batch, strict=True)
@@ -193,17 +207,6 @@ class StoreWriter:
 
     def _side(self, end: DocumentEnd) -> str:
         return "heldout" if end.content_hash < self._threshold else "train"
-
-    def _end_document(self, end: DocumentEnd, sentences: int, tokens: int, words: int, dropped: int) -> None:
-        progress = self.progress
-        progress.file, progress.documents = end.after.file, end.after.documents
-        progress.dropped_sentences += dropped
-        if not sentences:
-            progress.dropped_documents += 1
-            return
-        side = progress.sides[self._side(end)]
-        side.add_document(end, sentences, tokens, words)
-        progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
 
 
 class _DocumentSpool:

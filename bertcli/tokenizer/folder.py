@@ -198,18 +198,6 @@ def _choices(lowercase: Any, strip_accents: Any, split_chinese: Any) -> dict[str
     return {key: json.dumps(value) for key, value in values.items()}
 
 
-def written_class(
-    backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], is_usual: bool
-) -> str:
-    """The class for a model type's `tokenizer_config.json`: one that gives the ids of `backend`.
-
-    `is_usual` is true if the tokenizer is BERT's.
-    """
-    if facts.written is not None and pipelines.is_rebuilt(backend, facts, names):
-        return facts.written
-    return REBUILDS if is_usual else OBEYS
-
-
 def class_options(
     backend: tokenizers.Tokenizer, facts: TokenizerFacts, names: Mapping[str, str], two_segments: bool
 ) -> dict[str, Any]:
@@ -231,17 +219,6 @@ def class_options(
         options |= {"bos_token": names["cls_token"], "eos_token": names["sep_token"]}
     segments = ["token_type_ids"] if facts.segments and two_segments else []
     return options | {"model_input_names": ["input_ids", *segments, "attention_mask"]}
-
-
-def other_classes(facts: TokenizerFacts, written: str) -> list[str]:
-    """The classes of a model type that may misread a folder with the class `written`.
-
-    They build their own pipeline from its vocabulary and ignore `tokenizer.json`, so that they may give other
-    ids, without a message.
-    """
-    if written == facts.written or (written == REBUILDS and facts.kind == "WordPiece"):
-        return []
-    return [each for name in facts.classes for each in (name, f"{name}Fast")]
 
 
 _BESIDE = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")

@@ -1,7 +1,7 @@
 """The spelling of pieces in each kind of tokenizer: marks of a word's beginning, and text for people."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,13 +107,12 @@ class PlacedPieces:
     spans: NDArray[np.int32]
 
 
-def trim_places(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.int32]:
-    """Start and end of each piece in characters of `text`, int32 [pieces, 2], both in ascending order.
+def trim_places(text: str, spans: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The library's places of pieces in `text`, int32 [pieces, 2], as `PlacedPieces` has them, ascending.
 
     A piece may hold the blank before a word, so its place is trimmed of white space on both sides. A piece of
     white space alone has an empty place at its end.
     """
-    spans = np.array(offsets, np.int32).reshape(-1, 2)
     if not len(spans):
         return spans
     size = len(text)

@@ -17,12 +17,13 @@ from bertcli.families.tokenizers import TOKENIZERS, TokenizerFacts
 from bertcli.system.errors import UserError
 from bertcli.tokenizer import encoder, wordpiece
 from bertcli.tokenizer.declarations import model_facts
-from bertcli.tokenizer.folder import class_options, other_classes, read_pipeline, written_class
+from bertcli.tokenizer.folder import class_options, read_pipeline
 from bertcli.tokenizer.frame import Frame, read_frame
 from bertcli.tokenizer.limits import LARGEST_VOCABULARY, may_panic, survive
 from bertcli.tokenizer.normalize import DIVIDES_BYTES
 from bertcli.tokenizer.pieces import PlacedPieces, check_special, spelling_of, trim_places
-from bertcli.tokenizer.wordpiece import Normalization, bert_part
+from bertcli.tokenizer.pipelines import is_rebuilt
+from bertcli.tokenizer.wordpiece import OBEYS, REBUILDS, Normalization, bert_part
 
 Result = TypeVar("Result")
 
@@ -197,15 +198,11 @@ class Tokenizer:
         accent that is a separate character, and that normalization removes, belongs to no piece.
         """
         encoded = self._survive(lambda: self._plain.encode(texts, places=True))
-        if self.kind == "WordPiece":
-            return [
-                PlacedPieces(ids, np.array(encoding.offsets, np.int32).reshape(-1, 2))
-                for ids, encoding in encoded
-            ]
-        return [
-            PlacedPieces(ids, trim_places(text, encoding.offsets))
-            for text, (ids, encoding) in zip(texts, encoded, strict=True)
-        ]
+        placed: list[PlacedPieces] = []
+        for text, (ids, encoding) in zip(texts, encoded, strict=True):
+            spans = np.array(encoding.offsets, np.int32).reshape(-1, 2)
+            placed.append(PlacedPieces(ids, spans if self.kind == "WordPiece" else trim_places(text, spans)))
+        return placed
 
     @property
     def backend(self) -> tokenizers.Tokenizer:
@@ -273,13 +270,22 @@ class Tokenizer:
         return moved
 
     def other_classes(self, model_type: str) -> list[str]:
-        """The classes of transformers that may misread a saved folder of a model type
-        (`folder.other_classes`)."""
+        """The classes of transformers that may misread a saved folder of a model type.
+
+        They build their own pipeline from its vocabulary and ignore `tokenizer.json`, so that they may give
+        other ids, without a message.
+        """
         facts = TOKENIZERS[model_type]
-        return other_classes(facts, self._written_class(facts))
+        written = self._written_class(facts)
+        if written == facts.written or (written == REBUILDS and facts.kind == "WordPiece"):
+            return []
+        return [each for name in facts.classes for each in (name, f"{name}Fast")]
 
     def _written_class(self, facts: TokenizerFacts) -> str:
-        return written_class(self._backend, facts, self.names, is_usual=self._is_usual)
+        """The class for a model type's `tokenizer_config.json`: one that gives the same ids."""
+        if facts.written is not None and is_rebuilt(self._backend, facts, self.names):
+            return facts.written
+        return REBUILDS if self._is_usual else OBEYS
 
     def _survive(self, encode: Callable[[], Result]) -> Result:
         return survive(encode, self._where, quietly=self._may_panic)

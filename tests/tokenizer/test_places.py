@@ -25,7 +25,7 @@ from bertcli.tokenizer.pieces import trim_places
     ],
 )
 def test_white_space_belongs_to_no_piece(text: str, offsets, places):
-    found = trim_places(text, offsets)
+    found = trim_places(text, np.array(offsets, np.int32).reshape(-1, 2))
     assert (found.dtype, found.shape) == (np.int32, (len(offsets), 2))
     assert found.tolist() == [list(place) for place in places]
 
@@ -34,7 +34,7 @@ def test_white_space_belongs_to_no_piece(text: str, offsets, places):
 def test_places_ascend_and_hold_all_that_is_no_white_space(text: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     offsets = list(zip([0, *cuts], [*cuts, len(text)], strict=True))
-    found = trim_places(text, offsets)
+    found = trim_places(text, np.array(offsets, np.int32).reshape(-1, 2))
     assert (np.diff(found, axis=0) >= 0).all()
     for (start, end), (first, last) in zip(offsets, found.tolist(), strict=True):
         assert text[first:last] == text[start:end].strip()

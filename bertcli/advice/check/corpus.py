@@ -175,16 +175,12 @@ class CorpusCounts:
         self._add_lines(batch, examined)
 
     def _end_document(self, end: DocumentEnd, place: int, text: str) -> None:
-        progress = self.progress
-        progress.dropped_sentences += self._dropped
-        if self._sentences:
-            side = progress.sides[SIDES[self._side(end)]]
-            side.add_document(end, self._sentences, self._tokens, self._words)
-            self._few.end_document(end.content_hash, self._sentences)
-            progress.smallest_hashes = sorted([*progress.smallest_hashes, end.content_hash])[:2]
+        side, sentences = SIDES[self._side(end)], self._sentences
+        counts = {"tokens": self._tokens, "words": self._words, "dropped": self._dropped}
+        self.progress.end_document(end, side, sentences, **counts)
+        if sentences:
+            self._few.end_document(end.content_hash, sentences)
             self.documents.add([end.content_hash], [end.num_bytes], place, [text])
-        else:
-            progress.dropped_documents += 1
         self._begin_document()
 
     def _side(self, end: DocumentEnd) -> int:
