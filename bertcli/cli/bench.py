@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from bertcli.cli import options
 from bertcli.cli.options import argument, count, flag, number, option
 from bertcli.config.section import MOST, MOST_ROWS, MOST_TOKENS
@@ -13,11 +11,8 @@ from bertcli.families.family import FamilyName
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
-bench = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Measure the speed of this machine.\n\nExample: bertcli bench step --preset tiny --vocab-size 2048",
+bench = options.group(
+    "Measure the speed of this machine.\n\nExample: bertcli bench step --preset tiny --vocab-size 2048"
 )
 
 Preset = Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from bertcli.cli.options import AnyConfig, Config, Json, JsonLines, Set, count, flag
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import raw_stream, say
+from bertcli.system.terminal import counted, raw_stream, say
 
 if TYPE_CHECKING:
     from bertcli.advice.check.findings import Finding
@@ -88,9 +88,6 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
         counted = "" if tokens is None else f", {about}{tokens:,} tokens"
         return f"{documents:,} {unit}, {sentences:,} sentences{counted}"
 
-    def plural(number: int, what: str) -> str:
-        return f"{number:,} {what}{'s' * (number != 1)}"
-
     def estimated(name: str) -> str:
         error = f[f"{name}_error"]
         return f"about {f[name]:,} (± {2 * error:,.0f})" if error else f"{f[name]:,}"
@@ -100,11 +97,11 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
     words = "" if _has_few_blanks(f) else f", {f['words']:,} words"
     left_out = ""
     if f["dropped_documents"] or f["dropped_sentences"]:
-        dropped = plural(f["dropped_documents"], "document"), plural(f["dropped_sentences"], "sentence")
+        dropped = counted(f["dropped_documents"], "document"), counted(f["dropped_sentences"], "sentence")
         left_out = f"{' and '.join(dropped)} without a token"
     rows = {
-        "text": f"{plural(f['files'], 'file')}, {f['bytes'] / 1e6:,.1f} MB, {plural(documents, 'document')}, "
-        f"{plural(f['lines'], 'line')}{words}",
+        "text": f"{counted(f['files'], 'file')}, {f['bytes'] / 1e6:,.1f} MB, "
+        f"{counted(documents, 'document')}, {counted(f['lines'], 'line')}{words}",
         "to train on": sized(f["documents"], f["sentences"], f.get("tokens")),
         "held out": sized(f["heldout_documents"], f["heldout_sentences"], f.get("heldout_tokens")),
         "left out": left_out,
@@ -116,7 +113,7 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
         "damaged": f"{f['mojibake_lines']:,} lines with mojibake, {f['control_character_lines']:,} with "
         f"control characters, {f['long_lines']:,} too long",
         "language": f"{f['other_language_share']:.1%} of the text is likely in another: {others:,} of "
-        f"{plural(f['identified_lines'], 'sampled line')}",
+        f"{counted(f['identified_lines'], 'sampled line')}",
         "time": f"{f['seconds']:.1f} s, {f['bytes'] / 1e6 / f['seconds']:.1f} MB/s",
     }
     return [f"{name:<13}{value}" for name, value in rows.items() if value]

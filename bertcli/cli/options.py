@@ -8,6 +8,11 @@ import typer
 from bertcli.config.section import MOST, MOST_ROWS
 
 
+def group(help: str) -> typer.Typer:
+    """A command that has commands."""
+    return typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=help)
+
+
 def argument(default: Any, help: str, metavar: str | None = None) -> Any:
     """An argument of a command; a `default` of `...`: it is required. `metavar`: its name in the help."""
     return typer.Argument(default, help=help, metavar=metavar)

@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from bertcli.cli.options import Config, Json, Set, argument, flag, option
+from bertcli.cli.options import Config, Json, Set, argument, flag, group, option
 from bertcli.config.section import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
 from bertcli.system.errors import UserError
@@ -111,12 +109,7 @@ def _table(s: dict[str, Any]) -> str:
     return "\n".join(f"{name:<13}{value}" for name, value in rows.items())
 
 
-tokenizer = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Train a vocabulary, or use one.",
-)
+tokenizer = group("Train a vocabulary, or use one.")
 
 
 @tokenizer.command()

@@ -18,6 +18,7 @@ from bertcli.folders.mark import read_note
 from bertcli.folders.run_layout import RunLayout, run_of_model
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file, looked_in, open_input, write_text
+from bertcli.system.terminal import counted
 
 
 def config_of_run(folder: Path) -> Path:
@@ -205,7 +206,7 @@ def check_config(schema: type[Config], value: dict[str, Any], where: str) -> Con
         found = _of_lists([dict(problem) for problem in error.errors(include_url=False)])
         problems = [_describe(schema, problem) for problem in found[:_MOST_PROBLEMS]]
     lines = list(dict.fromkeys(_merge_alternatives(problems)))
-    count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+    count = counted(len(lines), "problem")
     if len(found) > _MOST_PROBLEMS:
         count = f"more than {count}"
         lines.append("...")

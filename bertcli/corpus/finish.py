@@ -23,6 +23,7 @@ from bertcli.corpus.token_store import HASHES, NAMES, SIDES, OpenStore, ids_dtyp
 from bertcli.corpus.writer import BuildProgress
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, flush_to_disk, open_plain
+from bertcli.system.terminal import counted
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 ARRAYS = tuple(f"{side}/{name}.bin" for side in SIDES for name in NAMES)
@@ -174,23 +175,24 @@ def check_heldout(progress: BuildProgress, fraction: float) -> None:
         raise UserError(
             "the corpus holds no text: no document gave a token; name files that do in corpus.files"
         )
+    documents = counted(stored, "document")
     if fraction > 0.0 and heldout < 2:
         unit = " runs of sentences" if progress.cut_documents else ""
         mend = f"Give more text, or {WITHOUT}" if progress.cut_documents else _enough(progress)
         raise UserError(
-            f"corpus.heldout_fraction: {fraction:g} of {_documents(stored)} holds out {heldout}{unit}; "
+            f"corpus.heldout_fraction: {fraction:g} of {documents} holds out {heldout}{unit}; "
             f"evaluation needs two or more. {mend}"
         )
     if train == 0:
         raise UserError(
-            f"corpus.heldout_fraction: {fraction:g} holds out all of {_documents(stored)}; lower it to train "
-            f"on some, give more text, or {WITHOUT}"
+            f"corpus.heldout_fraction: {fraction:g} holds out all of {documents}; lower it to train on "
+            f"some, give more text, or {WITHOUT}"
         )
 
 
 def heldout_line(progress: BuildProgress) -> str:
     """A line for the user about a corpus of few documents that was cut."""
-    runs, documents = progress.sides["heldout"].documents, _documents(progress.cut_documents)
+    runs, documents = progress.sides["heldout"].documents, counted(progress.cut_documents, "document")
     return f"held out: {runs:,} runs of sentences, because the corpus has only {documents}"
 
 
@@ -198,10 +200,6 @@ def _enough(progress: BuildProgress) -> str:
     # The second smallest hash as a fraction, rounded up to three digits.
     enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
     return f"Raise it to {enough:g}, give more documents (see corpus.document), or {WITHOUT}"
-
-
-def _documents(number: int) -> str:
-    return "1 document" if number == 1 else f"{number:,} documents"
 
 
 def count_store(

@@ -59,6 +59,11 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def counted(number: int, what: str) -> str:
+    """The number of things as `1 document` or `1,234 documents`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def either(names: Iterable[str]) -> str:
     """The names as `a, b or c`."""
     *others, last = names

@@ -148,13 +148,6 @@ class Tokenizer:
         """
         return cls(*read_pipeline(Path(path), Normalization(lowercase, strip_accents)))
 
-    @classmethod
-    def from_vocabulary(
-        cls, tokens: Sequence[str], normalization: Normalization, where: str = "the vocabulary"
-    ) -> Tokenizer:
-        """The WordPiece tokenizer of a list of pieces; a piece's id is its place in the list."""
-        return cls(wordpiece.build(tokens, normalization), where)
-
     def encode(self, text: str) -> list[int]:
         """The ids of one text, without special tokens."""
         return self.encode_batch([text])[0]

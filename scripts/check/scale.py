@@ -48,7 +48,7 @@ from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.files import file_hash
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization, build
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.heldout import as_in_bert
 
@@ -120,8 +120,9 @@ def make_store(folder: Path, tokens: int) -> None:
     )
     folder.mkdir(parents=True, exist_ok=True)
     letters = [f"{prefix}{number}" for number in range(VOCAB_SIZE) for prefix in ("", "##")]
-    tokenizer = Tokenizer.from_vocabulary(
-        [*SPECIAL_TOKENS, *letters][:VOCAB_SIZE], Normalization(), "the made-up vocabulary"
+    tokenizer = Tokenizer(
+        build([*SPECIAL_TOKENS, *letters][:VOCAB_SIZE], Normalization(), "the made-up vocabulary"),
+        "the vocabulary",
     )
     tokenizer.save(folder / "tokenizer")
     arrays = {}

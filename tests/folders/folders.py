@@ -21,7 +21,8 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel, TaskModel, VectorModel, build_task_model
 from bertcli.tasks.supervised import task_class
-from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.wordpiece import Normalization, build
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -42,7 +43,7 @@ ODD = Architecture(
 
 
 def tiny_tokenizer() -> Tokenizer:
-    return Tokenizer.from_vocabulary(WORDS, Normalization())
+    return Tokenizer(build(WORDS, Normalization()), "the vocabulary")
 
 
 def random_model(seed: int = 0, nsp: bool = True, **changes: object) -> PretrainingModel:

@@ -15,7 +15,7 @@ from bertcli.tokenizer import word_cache
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
 from bertcli.tokenizer.word_cache import WordCache
-from bertcli.tokenizer.wordpiece import Normalization
+from bertcli.tokenizer.wordpiece import Normalization, build
 
 
 def classics() -> list[str]:
@@ -24,9 +24,12 @@ def classics() -> list[str]:
 
 
 TOKENIZER = train_tokenizer(classics(), 1000)
-CASED = Tokenizer.from_vocabulary(
-    [TOKENIZER.token(i) for i in range(TOKENIZER.vocab_size)],
-    Normalization(lowercase=False, strip_accents=True),
+CASED = Tokenizer(
+    build(
+        [TOKENIZER.token(i) for i in range(TOKENIZER.vocab_size)],
+        Normalization(lowercase=False, strip_accents=True),
+    ),
+    "the vocabulary",
 )
 BYTES = train_tokenizer(classics(), 1000, lowercase=False, kind="byte-bpe")
 PIECES = train_tokenizer(classics(), 1000, kind="unigram")

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 from bertcli.samples import SAMPLES
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization, build
 
 HARD = (
     "Zürich, l'été: ÀÉÎ naïve façade; coöperate, Ångström, Ǆ ﬁne ½ ① Ｆｕｌｌ",
@@ -66,7 +66,7 @@ def write_json(path: Path, value: Any) -> Path:
 
 def bert(folder: Path, pieces: list[str], normalization: Normalization | None = None, **config: Any) -> Path:
     """BERT's own pipeline with BERT's class."""
-    Tokenizer.from_vocabulary(pieces, normalization or Normalization()).save(folder)
+    Tokenizer(build(pieces, normalization or Normalization()), "the vocabulary").save(folder)
     change(folder, "tokenizer_config.json", **config)
     return folder
 

@@ -17,7 +17,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from bertcli.samples import SAMPLES
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import Normalization
+from bertcli.tokenizer.wordpiece import Normalization, build
 
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 DEBERTA = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
@@ -98,7 +98,7 @@ def _wordpiece(folder: Path, vocab_size: int) -> None:
     pieces = _trained_wordpiece(vocab_size)
     model_config = (folder / "config.json").read_bytes()
     (folder / "config.json").unlink()
-    Tokenizer.from_vocabulary(pieces, Normalization()).save(folder)
+    Tokenizer(build(pieces, Normalization()), "the vocabulary").save(folder)
     (folder / "config.json").write_bytes(model_config)
     write_json(folder / "tokenizer_config.json", {"do_lower_case": True, "model_max_length": 512})
 

@@ -13,7 +13,8 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.token_store import OpenStore
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.wordpiece import Normalization, build
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.pretraining import pretrain
 from tests.batches.stores import make_store
@@ -119,7 +120,9 @@ def test_a_text_beyond_the_budget_is_sampled_for_words_and_pairs_together(wide: 
 @pytest.fixture(scope="module")
 def wide() -> Tokenizer:
     """With room for the ids of `make_store`."""
-    return Tokenizer.from_vocabulary([*WORDS[:5], *(f"w{n}" for n in range(10_000))], Normalization())
+    return Tokenizer(
+        build([*WORDS[:5], *(f"w{n}" for n in range(10_000))], Normalization()), "the vocabulary"
+    )
 
 
 def shown(batch: Batch) -> list[tuple[int, ...]]:

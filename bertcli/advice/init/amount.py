@@ -19,6 +19,7 @@ from bertcli.corpus.matching import given_tokenizer
 from bertcli.corpus.sample import FEW_BLANKS, text_bytes
 from bertcli.corpus.sources import Source
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import counted
 from bertcli.tokenizer.wordpiece import unread
 from bertcli.training.recipe import decide_recipe
 
@@ -54,7 +55,7 @@ class Amount:
         """The amount in words."""
         about = "" if self.is_exact else "about "
         words = f", {about}{self.words:,.0f} words" if self.words else ""
-        files, documents = _number(self.files, "file"), _number(round(self.documents), "document")
+        files, documents = counted(self.files, "file"), counted(round(self.documents), "document")
         return f"{files}, {about}{self.text_bytes / 1e6:,.1f} MB of text, {about}{documents}{words}"
 
 
@@ -152,10 +153,6 @@ def write_sample(sources: Sequence[Source], corpus: CorpusConfig, num_bytes: flo
                     break
             file.write(b"\n")
         return file.tell()
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 SAMPLES = (1_500_000, 5_000_000)

@@ -22,7 +22,8 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.token_store import OpenStore
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.tokenizer import Normalization, Tokenizer
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.wordpiece import Normalization, build
 from bertcli.training.pretraining import pretrain
 from bertcli.training.recipe import decide_recipe
 from tests.advice.check.corpora import check, vocabulary
@@ -183,7 +184,7 @@ def test_a_run_fails_where_it_is_said_to(
     (folder / "corpus").mkdir()
     for number, document in enumerate(documents):
         (folder / "corpus" / f"{number}.txt").write_text(document)
-    Tokenizer.from_vocabulary(LETTERS, Normalization()).save(folder / "tokenizer")
+    Tokenizer(build(LETTERS, Normalization()), "the vocabulary").save(folder / "tokenizer")
     config = make_config(
         folder, tokenizer_config(path=str(folder / "tokenizer")), heldout_fraction=fraction, document="file"
     )
