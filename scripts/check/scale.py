@@ -121,8 +121,7 @@ def make_store(folder: Path, tokens: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     letters = [f"{prefix}{number}" for number in range(VOCAB_SIZE) for prefix in ("", "##")]
     tokenizer = Tokenizer(
-        build([*SPECIAL_TOKENS, *letters][:VOCAB_SIZE], Normalization(), "the made-up vocabulary"),
-        "the vocabulary",
+        build([*SPECIAL_TOKENS, *letters][:VOCAB_SIZE], Normalization()), "the made-up vocabulary"
     )
     tokenizer.save(folder / "tokenizer")
     arrays = {}
