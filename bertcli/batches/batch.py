@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -82,9 +83,8 @@ class Batch:
         return replace(self, **{name: function(tensor) for name, tensor in named if tensor is not None})
 
 
-@dataclass(frozen=True)
-class RowBatch:
-    """Rows padded to the longest.
+class RowBatch(NamedTuple):
+    """Rows padded to the longest: the inputs of a model, in order.
 
     Attributes:
         ids_BT: int64, padding after the end of a row.
@@ -100,14 +100,9 @@ class RowBatch:
 def batch_of(rows: Sequence[Row], pad_id: int, device: torch.device) -> RowBatch:
     """The rows as tensors on `device`."""
     lengths_B = torch.tensor([row.length for row in rows])
-    longest = int(lengths_B.max())
-    ids = [[*row.ids, *[pad_id] * (longest - row.length)] for row in rows]
-    positions_T = torch.arange(longest)
+    positions_T = torch.arange(int(lengths_B.max()))
+    ids = [[*row.ids, *[pad_id] * (len(positions_T) - row.length)] for row in rows]
     seconds_B = torch.tensor([row.second_starts for row in rows])
     mask_BT = positions_T < lengths_B[:, None]
-    segments_BT = (positions_T >= seconds_B[:, None]) & mask_BT
-    return RowBatch(
-        torch.tensor(ids, device=device),
-        segments_BT.long().to(device),
-        None if bool(mask_BT.all()) else mask_BT,
-    )
+    segments_BT = ((positions_T >= seconds_B[:, None]) & mask_BT).long().to(device)
+    return RowBatch(torch.tensor(ids, device=device), segments_BT, None if bool(mask_BT.all()) else mask_BT)

@@ -7,7 +7,7 @@ loader processes, ranks and micro-batches only change how a step is divided.
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.queues import Queue
 from typing import NamedTuple
 
@@ -130,16 +130,10 @@ class BatchStream:
         config = self.config
         rule = MaskRule(self.mask_rate(step), config.mask_split, config.masking, tokenizer=self._tokenizer)
         masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=rule)
-        return Batch(
-            ids_BT=torch.from_numpy(masked.ids_BT),
-            segments_BT=torch.from_numpy(rows.segments_BT),
-            lengths_B=torch.from_numpy(rows.lengths_B),
-            rows_M=torch.from_numpy(masked.rows_M),
-            columns_M=torch.from_numpy(masked.columns_M),
-            targets_M=torch.from_numpy(masked.targets_M),
-            labels_B=torch.from_numpy(slots.labels) if is_pair else None,
-            draws_M=torch.from_numpy(masked.draws_M) if self.objective.generates else None,
-        )
+        arrays = {"segments_BT": rows.segments_BT, "lengths_B": rows.lengths_B, **masked._asdict()}
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        batch = Batch(**tensors, labels_B=torch.from_numpy(slots.labels) if is_pair else None)
+        return batch if self.objective.generates else replace(batch, draws_M=None)
 
     def spans(self, slots: Slots, step: int) -> Spans:
         """The places in the store of the text of each slot of a step.
@@ -264,7 +258,6 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
 
 def _begin_worker(worker: int) -> None:
     """Leave signals to the training process, and end where a batch cannot be sent."""
-    del worker
     leave_to_parent()
     signal.signal(signal.SIGBUS, signal.SIG_DFL)
     Queue._on_queue_feeder_error = staticmethod(_end_worker)  # pyright: ignore[reportAttributeAccessIssue]

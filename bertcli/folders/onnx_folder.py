@@ -167,7 +167,7 @@ def rows_per_second(
         for name, model in models.items():
             begun = time.perf_counter()
             for batch in batches:
-                model(batch.ids_BT, batch.segments_BT, batch.mask_BT)
+                model(*batch)
             if round_ > 0:  # the first one prepares memory
                 seconds[name].append(time.perf_counter() - begun)
     return {name: len(rows) / statistics.median(taken) for name, taken in seconds.items()}

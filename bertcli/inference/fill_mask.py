@@ -87,7 +87,7 @@ def fill_masks(
     def compute(rows: list[Row]) -> list[list[list[Prediction]]]:
         batch = batch_of(rows, tokenizer.pad_id, device)
         masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
-        logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV
+        logits_MV = model(*batch, masked_M).mlm_logits_MV
         predictions = iter(
             _top_predictions(only_numbers(logits_MV), candidates_C, top_k, tokenizer=tokenizer)
         )
@@ -219,7 +219,7 @@ def score_pairs(
     def compute(rows: list[Row]) -> list[float]:
         batch = batch_of(rows, tokenizer.pad_id, device)
         none_M = torch.empty(0, dtype=torch.long, device=device)  # no masked word is predicted
-        logits_B2 = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, none_M).pair_logits_B2
+        logits_B2 = model(*batch, none_M).pair_logits_B2
         return only_numbers(logits_B2).float().softmax(dim=-1)[:, 0].tolist()  # label 0: IsNext
 
     def encode(some: list[Pair]) -> list[Row]:

@@ -17,7 +17,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import Example
 from bertcli.tasks.shown import Prediction
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, build_task, forward
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, build_task
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -154,7 +154,7 @@ class Runner:
     def _compute(self, items: list[Item]) -> list[Tensor]:
         batch = LabeledBatch(tuple(items), self.tokenizer.pad_id, self.device)
         with autocast(self.precision, self.device):
-            logits = forward(self.model, batch)
+            logits = self.model(*batch.rows)
         self.watch(logits, batch)
         logits = logits.float().cpu()
         return self.task.split_logits(logits if self.in_training else only_numbers(logits), batch)

@@ -90,7 +90,7 @@ class Embedder:
     def _compute(self, rows: list[Row]) -> list[Tensor]:
         batch = batch_of(rows, self.tokenizer.pad_id, self.device)
         with autocast(self.precision, self.device):
-            hidden_BTD = self.model(batch.ids_BT, batch.segments_BT, batch.mask_BT)
+            hidden_BTD = self.model(*batch)
         vectors_BD = pool(hidden_BTD.float(), batch.mask_BT, self.pooling.mode)
         if self.pooling.normalize:
             vectors_BD = F.normalize(vectors_BD, dim=-1)

@@ -59,7 +59,6 @@ class Learner:
 
     def build(self, config: ModelConfig, sizes: Architecture) -> Any:
         """A `LanguageModel` with fresh weights, with a pair head if the rows are pairs."""
-        del config
         return PretrainingModel(sizes, pair_head=self.objective.pairs.is_pair)
 
     def go_on_from(self, source: Path, config: ModelRecipe) -> Any:
@@ -77,12 +76,10 @@ class Learner:
 
         Raises `UserError` for a damaged folder.
         """
-        del config
         return self._load(folder).model
 
     def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
         """The part of a folder's model that predicts words, without a pair head; None if it has none."""
-        del config
         loaded = self._load(folder, pairs=False)
         return loaded.model if loaded.report.has("mlm_head") else None
 
@@ -105,7 +102,6 @@ class Learner:
             fresh: true if the model starts from random weights.
             mask_rate: that of the batches.
         """
-        del mask_rate
         words = words_reference(unigram_entropy, expected_first_mlm_loss(sizes) if fresh else None)
         pairs = self.objective.pairs
         if not pairs.is_pair:
@@ -130,7 +126,6 @@ class Learner:
             reference, loss, accuracy: those of the term on held-out text.
             metrics: all metrics of the evaluation.
         """
-        del accuracy, metrics
         gain, held_out = reference.chance_loss - loss, f"held-out {self.term} {loss:.3f}"
         alone = f"word frequencies alone ({reference.chance_loss:.3f})"
         if gain > MARGIN:
@@ -143,7 +138,6 @@ class Learner:
 
     def card_rows(self, config: PretrainConfig, sizes: Architecture) -> str:
         """The rows of the card's recipe that only this objective has, one line each."""
-        del config, sizes
         return ""
 
 

@@ -81,7 +81,7 @@ def masked_examples(model: PretrainingModel, store: OpenStore, device: torch.dev
     batch = batch_of(list(map(tokenizer.frame.row, masked)), tokenizer.pad_id, device)
     masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
     model = model.to(device).eval()
-    logits_MV = model(batch.ids_BT, batch.segments_BT, batch.mask_BT, masked_M).mlm_logits_MV.float().cpu()
+    logits_MV = model(*batch, masked_M).mlm_logits_MV.float().cpu()
     probabilities_MV = logits_MV.softmax(-1)[:, : tokenizer.vocab_size]
     probabilities_MV[:, list(tokenizer.special_ids)] = 0  # special tokens are never in the text
     return [

@@ -15,7 +15,6 @@ from torch import Tensor
 from bertcli.config.task import LABEL_LINES, ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
-from bertcli.tasks.columns import Sample
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
@@ -74,12 +73,9 @@ class Classification(LabeledTask):
     label_set = staticmethod(class_labels)
     head = "sequences"
     recognize = staticmethod(recognize_classes)
+    may_be_in = staticmethod(may_be_labeled_texts)
     pipeline_tag = "text-classification"
     names_outputs = True
-
-    @classmethod
-    def may_be_in(cls, sample: Sample) -> bool:
-        return may_be_labeled_texts(sample)
 
     @classmethod
     def is_in(cls, config: Mapping[str, Any]) -> bool:

@@ -5,7 +5,6 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
@@ -114,10 +113,7 @@ def _order(label: str) -> tuple[float, str]:
     return (math.inf if math.isnan(number) else number), label
 
 
-Labeled = TypeVar("Labeled", bound=Example)
-
-
-def split_dev(examples: Sequence[Labeled], fraction: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
+def split_dev(examples: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
     """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
 
     The split depends on seed and content, not on the place of a row. Rows of the same text (questions about

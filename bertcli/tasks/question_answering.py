@@ -10,7 +10,6 @@ from torch import Tensor
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.tasks import answers as qa
-from bertcli.tasks.columns import Sample
 from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
@@ -40,6 +39,7 @@ class QuestionAnswering(LabeledTask):
     takes_pairs = False
     head = "spans"
     recognize = staticmethod(recognize_questions)
+    may_be_in = staticmethod(may_be_questions)
     in_windows = True
     metric = "f1"
     pipeline_tag = type
@@ -51,10 +51,6 @@ class QuestionAnswering(LabeledTask):
     longest_row = 384  # as in BERT's release
     has_unanswered = False
     """Whether some question of the training data has no answer."""
-
-    @classmethod
-    def may_be_in(cls, sample: Sample) -> bool:
-        return may_be_questions(sample)
 
     @classmethod
     def check_settings(cls, settings: TaskSettings) -> None:

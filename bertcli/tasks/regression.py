@@ -17,7 +17,6 @@ from bertcli.model.task_models import Standardization
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
-from bertcli.tasks.columns import Sample
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_number, text_examples
@@ -26,7 +25,7 @@ from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
 from bertcli.tasks.table import BadRow, Report, Row
-from bertcli.tasks.verdict import SURE, Verdict, in_noise, no_score
+from bertcli.tasks.verdict import SURE, Verdict, beyond_noise, no_score
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
@@ -90,6 +89,7 @@ class Regression(LabeledTask):
     table_examples = staticmethod(partial(text_examples, read=_read))
     head = "sequences"
     recognize = staticmethod(recognize_numbers)
+    may_be_in = staticmethod(may_be_labeled_texts)
     metric = "pearson_spearman"
     pipeline_tag = "text-classification"
     mistake_words = MistakeWords(
@@ -103,10 +103,6 @@ class Regression(LabeledTask):
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         super().__init__(settings, labels)
         self.answer_kind = "sigmoid" if settings.sigmoid else "value"
-
-    @classmethod
-    def may_be_in(cls, sample: Sample) -> bool:
-        return may_be_labeled_texts(sample)
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,9 +165,9 @@ class Regression(LabeledTask):
         advice = "raise training.epochs"
         if error < variance:
             text, advice = f"{1 - error / variance:.1%} less error than {blind}", ""
-        return in_noise(
-            baseline, said, blind, score=metrics["pearson"], chance=0, noise=SURE / math.sqrt(n), rows=n
-        ) or Verdict(True, baseline, f"{said}: {text}", advice=advice)
+        better = Verdict(True, baseline, f"{said}: {text}", advice=advice)
+        noise = SURE / math.sqrt(n)
+        return beyond_noise(better, said, blind, score=metrics["pearson"], chance=0, noise=noise, rows=n)
 
     def mistake(self, example: TextExample, prediction: Value, examples: Sequence[Any]) -> Mistake:
         off, passages = prediction.value - _number(example), plain_passages(example.texts)

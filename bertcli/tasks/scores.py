@@ -49,12 +49,11 @@ def classification_scores(
         scores["f1"] = per_class[scores["positive_label"]]["f1"]
     for name in ("f1", "precision", "recall"):
         scores[f"macro_{name}"] = float(np.mean([per_class[labels[i]][name] for i in occurring]))
-    scores["matthews_correlation"] = _matthews_correlation(
-        true, given, right=sum(pairs[i, i] for i in numbers)
-    )
+    right = sum(pairs[i, i] for i in numbers)
+    scores["matthews_correlation"] = _matthews_correlation(true, given, right)
     scores["per_class"] = per_class
     if len(labels) <= MATRIX_LABELS:
-        scores["confusion_matrix"] = [[pairs[right, given] for given in numbers] for right in numbers]
+        scores["confusion_matrix"] = [[pairs[row, column] for column in numbers] for row in numbers]
     else:
         wrong = {pair: count for pair, count in pairs.items() if pair[0] != pair[1]}
         frequent = sorted(wrong.items(), key=lambda each: (-each[1], each[0]))[:CONFUSIONS]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from bertcli.tasks.shown import Mistake, MistakeWords, Prediction
 from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
-from bertcli.tasks.verdict import SURE, Verdict, in_noise, no_score
+from bertcli.tasks.verdict import SURE, Verdict, beyond_noise, no_score
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -103,9 +103,8 @@ class SentenceEmbedding(LabeledTask, JointTask):
     @classmethod
     def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> SimilarExample:
         """The texts, the anchor first."""
-        return SimilarExample(
-            where, super().example(texts, where, settings).columns, tuple(texts), score=None
-        )
+        columns = super().example(texts, where, settings).columns
+        return SimilarExample(where, columns, tuple(texts), score=None)
 
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each text; plain text has two equal rows."""
@@ -125,11 +124,8 @@ class SentenceEmbedding(LabeledTask, JointTask):
             return super().outputs(model, batch)
         rows = [row for item in batch.items for row in item.rows]
         order = sorted(range(len(rows)), key=lambda number: -rows[number].length)
-        parts = []
-        for part in _parts([rows[number] for number in order]):
-            inputs = batch_of(part, batch.pad_id, batch.device)
-            parts.append(model(inputs.ids_BT, inputs.segments_BT, inputs.mask_BT))
-        return torch.cat(parts)[torch.tensor(order).argsort()]
+        batches = (batch_of(part, batch.pad_id, batch.device) for part in _parts([rows[i] for i in order]))
+        return torch.cat([model(*inputs) for inputs in batches])[torch.tensor(order).argsort()]
 
     def joint_term(self, outputs: Tensor, batches: Sequence[LabeledBatch]) -> Term:
         items = tuple(item for batch in batches for item in batch.items)
@@ -145,9 +141,8 @@ class SentenceEmbedding(LabeledTask, JointTask):
             scores_B = torch.tensor([item.target for item in batch.items], device=logits.device)
             loss = compared.cosent_loss(vectors_BCD, scores_B, self.settings.scale)
         else:
-            loss = compared.ranking_loss(
-                vectors_BCD, [_keys(item) for item in batch.items], self.settings.scale
-            )
+            keys = [_keys(item) for item in batch.items]
+            loss = compared.ranking_loss(vectors_BCD, keys, self.settings.scale)
         return Term(loss * len(batch.items))
 
     def split_logits(self, logits: Tensor, batch: LabeledBatch) -> list[Tensor]:
@@ -172,21 +167,14 @@ class SentenceEmbedding(LabeledTask, JointTask):
         """True if the positive has rank 1; with scores, if the places by cosine and by score are close."""
         return prediction.is_right
 
-    def score(
-        self,
-        examples: Sequence[SimilarExample],
-        predictions: Sequence[compared.Ranked | compared.Scored],
-    ) -> Mapping[str, Any]:
-        """The scores of the predictions that `join` gives."""
+    def score(self, examples: Sequence[SimilarExample], predictions: Sequence[Any]) -> Mapping[str, Any]:
+        """The scores of the `compared.Ranked` or `compared.Scored` that `join` gives."""
         if self.has_scores:
             cosines = [each.similarity for each in predictions]
             found = correlation_scores([each.score or 0.0 for each in examples], cosines)
             return {name: found[name] for name in ("spearman", "pearson")}
-        ranked = cast(Sequence[compared.Ranked], predictions)
-        return {
-            **ranking_scores([each.rank for each in ranked]),
-            "candidates": max(each.candidates for each in ranked),
-        }
+        ranking = ranking_scores([each.rank for each in predictions])
+        return ranking | {"candidates": max(each.candidates for each in predictions)}
 
     def verdict(self, examples: Sequence[SimilarExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside texts, or pairs with scores, in random order."""
@@ -200,9 +188,8 @@ class SentenceEmbedding(LabeledTask, JointTask):
         chance, reciprocal = baseline["mrr"], 1 / np.arange(1, candidates + 1)
         said, blind = f"mrr {mrr:.4g}", f"{candidates:,} texts in random order ({chance:.4g})"
         noise = SURE * float(reciprocal.std()) / math.sqrt(n)
-        return in_noise(baseline, said, blind, score=mrr, chance=chance, noise=noise, rows=n) or Verdict(
-            True, baseline, f"{said} is {mrr - chance:.4g} above {blind}"
-        )
+        better = Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
+        return beyond_noise(better, said, blind, score=mrr, chance=chance, noise=noise, rows=n)
 
     def right_answer(self, example: SimilarExample) -> str | float:
         """The positive, or the score of a pair."""
@@ -220,9 +207,8 @@ def _scores_verdict(scores: Sequence[float | None], spearman: float) -> Verdict:
     if len(set(scores)) == 1:
         return no_score(baseline, f"every pair has the score {scores[0]:g}")
     said, blind, noise = f"spearman {spearman:.4g}", "pairs in random order", SURE / math.sqrt(n)
-    return in_noise(baseline, said, f"{blind} (0)", score=spearman, chance=0, noise=noise, rows=n) or Verdict(
-        True, baseline, f"{said}, where {blind} give 0"
-    )
+    better = Verdict(True, baseline, f"{said}, where {blind} give 0")
+    return beyond_noise(better, said, f"{blind} (0)", score=spearman, chance=0, noise=noise, rows=n)
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -130,8 +130,8 @@ class LabeledTask(TaskFacts, ShownTask):
         return {"": self.count(batch)}
 
     def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
-        """The logits of all rows of a batch."""
-        return forward(model, batch)
+        """The logits of all rows of a batch: [B, C], [B, T, C] or [B, T, 2] (`model.task_models`)."""
+        return model(*batch.rows)
 
     def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
         """The only term, as the training loop asks for it (`objectives.base.Task`)."""
@@ -220,12 +220,6 @@ def mean_length(items: Sequence[Item]) -> float:
 def full_lengths(items: Sequence[Item]) -> list[int]:
     """`Item.full_length` of each example, in order; several windows are one example."""
     return list({item.example: item.full_length for item in items}.values())
-
-
-def forward(model: nn.Module, batch: LabeledBatch) -> Tensor:
-    """The logits of all rows of a batch: [B, C], [B, T, C] or [B, T, 2] (`model.task_models`)."""
-    rows = batch.rows
-    return model(rows.ids_BT, rows.segments_BT, rows.mask_BT)
 
 
 def cut_windows(sizes: Sequence[int], room: int, overlap: int) -> list[range]:

@@ -102,16 +102,14 @@ def share_verdict(
     if share == 1:
         return no_score(baseline, f"{blind} is right in every row")
     noise = SURE * math.sqrt(share * (1 - share) / rows)
-    above = f"{said} is {percent * (score - share):.4g} above {blind}"
-    return in_noise(baseline, said, blind, score=score, chance=share, noise=noise, rows=rows) or Verdict(
-        True, baseline, above
-    )
+    better = Verdict(True, baseline, f"{said} is {percent * (score - share):.4g} above {blind}")
+    return beyond_noise(better, said, blind, score=score, chance=share, noise=noise, rows=rows)
 
 
-def in_noise(
-    baseline: dict[str, float], said: str, blind: str, score: float, chance: float, noise: float, rows: int
-) -> Verdict | None:
-    """The verdict on a score that does not exceed the one of a blind answer by more than noise; else None.
+def beyond_noise(
+    better: Verdict, said: str, blind: str, score: float, chance: float, noise: float, rows: int
+) -> Verdict:
+    """`better`, if a score exceeds the one of a blind answer by more than noise; else that it does not.
 
     Args:
         said, blind: the score and the blind answer in words.
@@ -119,10 +117,10 @@ def in_noise(
         rows: the number of rows that they were measured on.
     """
     if chance + noise >= 1:
-        return too_few(baseline, said, blind, rows=rows)
+        return too_few(better.baseline, said, blind, rows=rows)
     if score > chance + noise:
-        return None
-    return no_better(baseline, said, blind, noise_of=rows if score > chance else None)
+        return better
+    return no_better(better.baseline, said, blind, noise_of=rows if score > chance else None)
 
 
 def no_score(baseline: dict[str, float], why: str) -> Verdict:

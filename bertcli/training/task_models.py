@@ -19,7 +19,7 @@ from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, k
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
-from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task, forward
+from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.optimizer import freeze
 
@@ -79,9 +79,9 @@ class SoftTargets:
         return dict.fromkeys(("teacher", "labels"), self.task.count(batch))
 
     def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
-        logits = forward(model, batch)
+        logits = model(*batch.rows)
         with torch.no_grad():
-            taught = forward(self.teacher.to(logits.device), batch)
+            taught = self.teacher.to(logits.device)(*batch.rows)
         loss = soft_loss(
             self.task.answers(logits, batch),
             self.task.answers(taught, batch),

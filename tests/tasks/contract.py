@@ -10,7 +10,7 @@ from torch import nn
 from bertcli.batches.share import Share
 from bertcli.families.family import HeadKind
 from bertcli.model.task_models import build_task_model
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, forward
+from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
 from tests.folders.folders import ODD
 
 
@@ -27,9 +27,9 @@ def batch(items: Sequence[Item]) -> LabeledBatch:
 def assert_neighbors_change_nothing(task: LabeledTask, model: nn.Module, items: Sequence[Item]) -> None:
     """The logits of an item are the same alone and among longer ones, where it is padded."""
     with torch.no_grad():
-        together = task.split_logits(forward(model, batch(items)), batch(items))
+        together = task.split_logits(model(*batch(items).rows), batch(items))
         for item, logits in zip(items, together, strict=True):
-            (alone,) = task.split_logits(forward(model, batch([item])), batch([item]))
+            (alone,) = task.split_logits(model(*batch([item]).rows), batch([item]))
             torch.testing.assert_close(logits, alone, rtol=1e-5, atol=1e-5)
     assert len({tuple(logits.shape) for logits in together}) > 1
 

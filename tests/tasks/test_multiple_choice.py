@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from bertcli.config.task import TaskSettings
 from bertcli.tasks.examples import ChoiceExample
 from bertcli.tasks.multiple_choice import MultipleChoice
-from bertcli.tasks.supervised import forward
 from tests.folders.folders import tiny_tokenizer
 from tests.tasks.contract import (
     assert_neighbors_change_nothing,
@@ -103,4 +102,4 @@ def test_neighbors_and_splits_change_nothing():
     assert_neighbors_change_nothing(TASK, model, items)
     assert_splits_change_nothing(TASK, model, items)
     with torch.no_grad():
-        assert forward(model, batch(items)).shape == (10, 1)
+        assert model(*batch(items).rows).shape == (10, 1)

@@ -9,7 +9,7 @@ from bertcli.config.task import TaskSettings
 from bertcli.model.architecture import Architecture
 from bertcli.model.task_models import VectorModel
 from bertcli.tasks.sentence_embedding import SentenceEmbedding
-from bertcli.tasks.supervised import Item, LabeledBatch, forward
+from bertcli.tasks.supervised import Item, LabeledBatch
 from bertcli.tokenizer.frame import Row
 
 
@@ -29,7 +29,7 @@ def test_a_question_is_not_padded_to_its_paragraph() -> None:
         shapes.append(tuple(ids_BT.shape))
         return plain(ids_BT, *more)
 
-    expected = forward(model, batch)
+    expected = model(*batch.rows)
     model.forward = watched  # pyright: ignore[reportAttributeAccessIssue]
     torch.testing.assert_close(task.outputs(model, batch), expected)
     assert shapes == [(4, 512), (6, 300)]

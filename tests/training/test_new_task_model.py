@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bertcli.tasks.examples import SimilarExample
-from bertcli.tasks.supervised import LabeledBatch, build_task, forward
+from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.task_models import new_task_model
 from tests.finetunes import checked, spam_config, write_model
@@ -32,5 +32,5 @@ def test_two_readings_of_a_plain_text_differ(
     given = ("a red house",) if text == "text" else ("a red house", "a red house")
     tokenizer = Tokenizer.load(folder)
     items = build_task(config.task.settings, ()).encode([SimilarExample("here", {}, given, None)], tokenizer)
-    one_D, other_D = forward(model.train(), LabeledBatch(tuple(items), tokenizer.pad_id))
+    one_D, other_D = model.train()(*LabeledBatch(tuple(items), tokenizer.pad_id).rows)
     assert torch.equal(one_D, other_D) == (rate == 0)
