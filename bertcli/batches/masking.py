@@ -14,6 +14,8 @@ from bertcli.batches.order import U64, draw_bits, make_key, to_below, to_unit
 from bertcli.batches.slots import I64
 from bertcli.tokenizer.tokenizer import Tokenizer
 
+Bools = NDArray[np.bool_]
+
 _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LONGEST_SPAN = 3
 """Most words in a span."""
@@ -55,17 +57,14 @@ class Masked(NamedTuple):
     draws_M: NDArray[np.float64]
 
 
-def mask_rows(
-    ids_BT: I64, maskable_BT: NDArray[np.bool_], numbers_B: I64, seed: int, rule: MaskRule
-) -> Masked:
+def mask_rows(ids_BT: I64, maskable_BT: Bools, numbers_B: I64, seed: int, rule: MaskRule) -> Masked:
     """Choose and replace tokens. The result is a pure function of (seed, slot number, column)."""
     columns_T = np.arange(ids_BT.shape[1], dtype=np.uint64)
     numbers = numbers_B.astype(np.uint64)
     keys_B = draw_bits(make_key(seed, "mask"), numbers)
     bits_BT = draw_bits(keys_B[:, None], columns_T)
-    budget_B = _draw_budgets(
-        maskable_BT.sum(axis=1), rule.rate, to_unit(draw_bits(make_key(seed, "coin"), numbers))
-    )
+    coin_B = to_unit(draw_bits(make_key(seed, "coin"), numbers))
+    budget_B = _draw_budgets(maskable_BT.sum(axis=1), rule.rate, coin_B)
     if rule.masking == "token":
         chosen_BT = _choose_tokens(maskable_BT, bits_BT, budget_B)
     else:
@@ -75,10 +74,8 @@ def mask_rows(
     targets_M = ids_BT[rows_M, columns_M]
     # The choice of a token and its replacement must be independent: new random bits.
     fate_M = draw_bits(np.uint64(1), bits_BT[rows_M, columns_M])
-    masked_BT = ids_BT.copy()
-    masked_BT[rows_M, columns_M] = _replace(
-        targets_M, to_unit(fate_M), draw_bits(np.uint64(2), fate_M), rule=rule
-    )
+    masked_BT, random_M = ids_BT.copy(), draw_bits(np.uint64(2), fate_M)
+    masked_BT[rows_M, columns_M] = _replace(targets_M, to_unit(fate_M), random_M, rule=rule)
     draws_M = to_unit(draw_bits(np.uint64(5), bits_BT[rows_M, columns_M]))
     return Masked(masked_BT, rows_M, columns_M, targets_M=targets_M, draws_M=draws_M)
 
@@ -89,16 +86,14 @@ def _draw_budgets(maskable_B: I64, rate: float, coin_B: NDArray[np.float64]) -> 
     return np.maximum(floor + (coin_B < exact - floor), np.minimum(maskable_B, 1)).astype(np.int64)
 
 
-def _choose_tokens(maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
+def _choose_tokens(maskable_BT, bits_BT, budget_B: I64) -> Bools:
     """The `budget` smallest draws of each row: a uniform sample without replacement."""
     bits_BT = np.where(maskable_BT, bits_BT, _NEVER)
     last = np.take_along_axis(np.sort(bits_BT, axis=1), np.maximum(budget_B - 1, 0)[:, None], axis=1)
     return (bits_BT <= last) & maskable_BT & (budget_B > 0)[:, None]
 
 
-def _unit_starts(
-    ids_BT: I64, maskable_BT: NDArray[np.bool_], keys_B: U64, rule: MaskRule
-) -> NDArray[np.bool_]:
+def _unit_starts(ids_BT: I64, maskable_BT: Bools, keys_B: U64, rule: MaskRule) -> Bools:
     """The first token of each unit: a word, or a span of one to `_LONGEST_SPAN` words.
 
     A span of n words is 1 / n times as likely as a span of one word (Lan et al. 2020, section 4.1). Spans
@@ -120,7 +115,7 @@ def _unit_starts(
     return words_BT & (np.take_along_axis(begins_BW, number_BT, axis=1) | after_other_BT)
 
 
-def _choose_units(starts_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.bool_]:
+def _choose_units(starts_BT, maskable_BT, bits_BT, budget_B: I64) -> Bools:
     """Choose whole units (words or spans) in random order until the budget is used.
 
     `starts_BT` marks the first token of each unit. A unit that exceeds the rest of the budget is taken with
@@ -132,9 +127,8 @@ def _choose_units(starts_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.
     unit_bits = np.where(maskable_BT, np.take_along_axis(bits_BT, start_BT, axis=1), _NEVER)
     order = np.argsort(unit_bits, axis=1, kind="stable")  # tokens of a unit stay neighbors
     ordered_start = np.take_along_axis(start_BT, order, axis=1)
-    first = np.concatenate(
-        [np.ones_like(starts_BT[:, :1]), ordered_start[:, 1:] != ordered_start[:, :-1]], axis=1
-    )
+    first = np.ones_like(starts_BT)
+    first[:, 1:] = ordered_start[:, 1:] != ordered_start[:, :-1]
     before = np.maximum.accumulate(np.where(first, columns_T, 0), axis=1)  # tokens of earlier units
     size = np.take_along_axis(_unit_sizes(start_BT, maskable_BT), ordered_start, axis=1)
     left = budget_B[:, None] - before
@@ -145,7 +139,7 @@ def _choose_units(starts_BT, maskable_BT, bits_BT, budget_B: I64) -> NDArray[np.
     return chosen & maskable_BT
 
 
-def _unit_sizes(start_BT: I64, maskable_BT: NDArray[np.bool_]) -> I64:
+def _unit_sizes(start_BT: I64, maskable_BT: Bools) -> I64:
     """The number of tokens of each unit, at its first column; int64 [B, T]."""
     rows, length = start_BT.shape
     flat = (start_BT + np.arange(rows)[:, None] * length)[maskable_BT]

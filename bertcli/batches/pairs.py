@@ -97,9 +97,8 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     b_last = token_at(store, other_last)
     latest = sentence_from(store, b_last - room + 1, other_last, at_most=room) - 1
     b_start = token_at(store, np.maximum(np.minimum(other, latest), earliest))
-    return Room(
-        boundary, token_at(store, first), a_end, b_start=b_start, b_last=np.minimum(b_last, b_start + room)
-    )
+    b_last = np.minimum(b_last, b_start + room)
+    return Room(boundary, token_at(store, first), a_end, b_start=b_start, b_last=b_last)
 
 
 def draw_sizes(numbers: I64, seed: int, max_tokens: int, short_probability: float, mask_rate: float) -> I64:

@@ -46,10 +46,8 @@ class Share:
     def of(self, parts: Sequence[T], read: Callable[[T], Any]) -> list[MicroBatch]:
         """This rank's micro-batches of a step with these `parts`; `read`: part -> batch."""
         turns = -(-len(parts) // self.num_ranks)
-        numbers = [turn * self.num_ranks + self.rank for turn in range(turns)]
-        return [
-            MicroBatch(number, read(parts[number % len(parts)]), number >= len(parts)) for number in numbers
-        ]
+        size, numbers = len(parts), [turn * self.num_ranks + self.rank for turn in range(turns)]
+        return [MicroBatch(number, read(parts[number % size]), number >= size) for number in numbers]
 
 
 class BatchSizes:

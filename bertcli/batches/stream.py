@@ -54,9 +54,8 @@ class BatchStream:
         self.objective = OBJECTIVES[config.objective]
         self.pairs = self.objective.pairs
         if store.num_tokens == 0:
-            raise UserError(
-                "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
-            )
+            mend = "add text, or change corpus.heldout_fraction"
+            raise UserError(f"the token store holds no tokens on this side; {mend}")
         if problem := pair_problem(self.pairs, store):
             raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed = store, config, seed
@@ -77,16 +76,14 @@ class BatchStream:
 
     def reuse_lines(self, steps: int) -> list[str]:
         """Lines for the user: how often a run of `steps` uses its text and its true pairs, and a warning."""
-        tokens = self.tokens_until(steps)
-        lines = [
-            f"text: {self.store.num_tokens:,} tokens, read about {tokens / self.store.num_tokens:.1f} times"
-        ]
+        store = self.store
+        times = self.tokens_until(steps) / store.num_tokens
+        lines = [f"text: {store.num_tokens:,} tokens, read about {times:.1f} times"]
         if self.pairs.is_pair:
-            uses = self.sizes.before(steps) * self.pairs.true_share / self.store.num_pairs
-            lines.append(
-                f"pairs: {self.store.num_pairs:,} places give a true pair, each used about {uses:.2g} times"
-            )
-            if uses > 10 * tokens / self.store.num_tokens:
+            places = store.num_pairs
+            uses = self.sizes.before(steps) * self.pairs.true_share / places
+            lines.append(f"pairs: {places:,} places give a true pair, each used about {uses:.2g} times")
+            if uses > 10 * times:
                 lines.append(
                     "warning: few places give a true pair (most documents are one sentence long), so they "
                     "repeat much more than the text does; consider data.objective: mlm"

@@ -20,6 +20,7 @@ from bertcli.system.terminal import visible
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _TENTHS = 10
+_FATES = ("to_mask", "to_random", "unchanged")
 
 
 def measure_stream(
@@ -64,9 +65,7 @@ def measure_stream(
         "fill": _share(count["tokens"], count["positions"]),
         "masked_share": _share(count["masked"], count["maskable"]),
         "masked_share_by_tenth": [_share(int(masked), int(of)) for of, masked in by_tenth.T],
-        "mask_split": [
-            _share(count[fate], count["masked"]) for fate in ("to_mask", "to_random", "unchanged")
-        ],
+        "mask_split": [_share(count[fate], count["masked"]) for fate in _FATES],
         "special_masked": count["special_masked"],
         "unk_rate": _share(count["unknown"], count["maskable"] + count["unknown"]),
         "stream_hash": digest.hexdigest(),
@@ -153,9 +152,8 @@ def show_pairs(
         if color:
             tokens = list(map(visible, tokens))
         here = batch.rows_M == row
-        for column, target in zip(
-            batch.columns_M[here].tolist(), batch.targets_M[here].tolist(), strict=True
-        ):
+        columns, targets = batch.columns_M[here].tolist(), batch.targets_M[here].tolist()
+        for column, target in zip(columns, targets, strict=True):
             here_id = int(batch.ids_BT[row, column])
             mark = f"{tokenizer.readable(here_id)}<{tokenizer.readable(target)}>"
             tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if color else mark

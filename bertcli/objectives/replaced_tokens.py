@@ -39,9 +39,8 @@ class ReplacedTokens:
 
     def terms(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
         rounded = round_masked(batch)
-        output: RtdOutput = model(
-            *(rounded.ids_BT, rounded.segments_BT, rounded.mask_BT, rounded.masked_M), batch.draws_M
-        )
+        inputs = rounded.ids_BT, rounded.segments_BT, rounded.mask_BT, rounded.masked_M
+        output: RtdOutput = model(*inputs, batch.draws_M)
         words = self._cross_entropy(output.mlm_logits_MV, rounded.targets_M)
         is_replaced = torch.zeros(batch.ids_BT.numel(), dtype=torch.bool, device=batch.ids_BT.device)
         is_replaced[batch.masked_M] = output.sampled_N != batch.targets_M

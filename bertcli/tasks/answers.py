@@ -212,6 +212,13 @@ def target_of(passage: ContextWindow, answers: Sequence[Answer]) -> tuple[int, i
     return first + shift, last + shift
 
 
+def place_of(span: Span, passages: Sequence[ContextWindow]) -> tuple[int, int, int]:
+    """The number of the window with most context for a span, and the span's first and last position there."""
+    number = int(most_context([passage.window for passage in passages])[span.first])
+    shift = passages[number].first - passages[number].window.start
+    return number, span.first + shift, span.last + shift
+
+
 def characters_of(context: str, spans: NDArray[np.int32], first: int, last: int) -> tuple[int, int]:
     """Start and end, in characters, of tokens `first` to `last`, with accents after them that are in no
     token.

@@ -23,7 +23,7 @@ from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.regression import encode_rows, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask
+from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits
 from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -160,7 +160,7 @@ class Classification(LabeledTask):
         weights_C = None if self._weights_C is None else self._weights_C.to(logits.device)
         return Term(F.cross_entropy(logits, targets_B, weights_C, reduction="sum"))
 
-    def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Classified:
+    def predict(self, example: TextExample, items: Items, logits: Logits) -> Classified:
         logits_C = logits[0]
         if self.multi_label:
             numbers = (logits_C.sigmoid() >= THRESHOLD).nonzero()[:, 0].tolist()

@@ -151,12 +151,9 @@ def is_conllu(rows: Sequence[list[str]]) -> bool:
 
 def holds_plain_tags(rows: Sequence[list[str]]) -> bool:
     """True if the last column holds names such as parts of speech: capitals and signs, fewer than words."""
-    last = {fields[-1] for fields in rows}
-    words = {fields[0] for fields in rows}
-    has_letters = any(tag.isalpha() for tag in last)
-    return (
-        has_letters and all(map(_PLAIN.fullmatch, last)) and 2 <= len(last) <= 60 and len(last) < len(words)
-    )
+    last, num_words = {fields[-1] for fields in rows}, len({fields[0] for fields in rows})
+    are_few = 2 <= len(last) <= min(60, num_words - 1)
+    return are_few and any(tag.isalpha() for tag in last) and all(map(_PLAIN.fullmatch, last))
 
 
 def _holds_tags(rows: Sequence[list[str]], column: int) -> bool:
@@ -170,10 +167,8 @@ def _counts(sentences: Sequence[list[list[str]]]) -> bool:
     longest = 0
     for sentence in sentences:
         numbers = [fields[0] for fields in sentence if not _NO_WORD.fullmatch(fields[0])]
-        if not numbers or numbers[0] not in ("0", "1"):
-            return False
-        start = int(numbers[0])
-        if numbers != list(map(str, range(start, start + len(numbers)))):
+        counts = [list(map(str, range(first, first + len(numbers)))) for first in (0, 1)]
+        if not numbers or numbers not in counts:
             return False
         longest = max(longest, len(numbers))
     return longest > 1
@@ -204,9 +199,7 @@ def read_conll(file: LabeledFile) -> Iterator[TaggedExample | BadRow]:
     if doubt := layout.doubt():
         file.report(f"{file.path}: {doubt}")
     sentences = _sentences(conll_lines(file.path, file.settings.decoding), layout.is_word)
-    whole = (
-        lines for lines in sentences if not any(is_damaged(word) for _, words in lines for word in words)
-    )
+    whole = (own for own in sentences if not any(is_damaged(word) for _, words in own for word in words))
     return each(whole, lambda sentence: _sentence(file, layout, sentence))
 
 

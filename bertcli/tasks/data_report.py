@@ -159,16 +159,12 @@ def _listed(found: dict[str, Any], split: str) -> str:
 
 
 def _warnings(found: dict[str, Any]) -> list[str]:
-    lines = []
-    duplicates = found["duplicates"]
+    lines, duplicates, contradictions = [], found["duplicates"], found["contradictions"]
     for split in found["rows"]:
         if duplicates[split]:
             lines.append(f"warning: {duplicates[split]:,} rows of {split} repeat the text of another one")
-    if duplicates.get("across"):
-        lines.append(
-            f"warning: {duplicates['across']:,} rows of dev are in train as well: scores will be too good"
-        )
-    contradictions = found["contradictions"]
+    if across := duplicates.get("across"):
+        lines.append(f"warning: {across:,} rows of dev are in train as well: scores will be too good")
     if contradictions:
         lines.append(f"warning: one text, several labels: {len(contradictions):,} texts of train")
         for each in contradictions[:_SHOWN]:

@@ -162,17 +162,15 @@ def _names(file: LabeledFile, first: list[str]) -> tuple[bool, tuple[str, ...]]:
     if columns is None:
         return True, check_names(path, first)
     if [name.strip() for name in first] == columns and labeled:
-        raise UserError(
-            f"{path}: the first line is a header, the names in task.columns: leave task.columns out"
-        )
+        problem = "the first line is a header, the names in task.columns"
+        raise UserError(f"{path}: {problem}: leave task.columns out")
     choices = settings.choices if isinstance(settings.choices, list) else [settings.choices]
     read = {column for column in (*settings.text_columns, *choices) if column is not None}
     if not labeled and read <= {name.strip() for name in first}:
         return True, check_names(path, first)
     if not labeled and len(first) < len(columns) and read <= set(columns):  # numbers would be wrong
-        columns = [
-            name for number, name in enumerate(columns) if not {number, name} & {*settings.label_columns}
-        ]
+        labels = {*settings.label_columns}
+        columns = [name for number, name in enumerate(columns) if not {number, name} & labels]
     return False, tuple(columns)
 
 

@@ -64,7 +64,7 @@ def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
         **{name: overall[name] for name in ("precision", "recall", "f1")},
         "accuracy": right_words / max(1, words),
         "per_type": {
-            kind: precision_recall_f1(right[kind], found[kind], true[kind]) for kind in sorted(true | found)
+            each: precision_recall_f1(right[each], found[each], true[each]) for each in sorted(true | found)
         },
     }
 

@@ -17,9 +17,9 @@ from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.rows import format_hint, open_jsonl, open_label_lines, open_parquet
-from bertcli.tasks.table import BadRow, LabeledFile, Report, SkippedRow, quiet
+from bertcli.tasks.table import BadRow, LabeledFile, Report, SkippedRow, Table, quiet
 
-_TABLES = ("tsv", "csv", "jsonl", "parquet")
+TABLES = ("tsv", "csv", "jsonl", "parquet")
 """Formats that all tasks take."""
 _BY_SUFFIX = {f".{name}": name for name in ("csv", "jsonl", "parquet", "conll")}
 _BY_SUFFIX |= {".ndjson": "jsonl", ".bio": "conll", ".iob": "conll"}
@@ -97,7 +97,7 @@ def file_format(file: LabeledFile) -> str:
         return settings.format
     task = facts_of(settings.type)
     by_suffix = _BY_SUFFIX.get(suffix)
-    if by_suffix is not None and (by_suffix in _TABLES or by_suffix in task.formats):
+    if by_suffix is not None and (by_suffix in TABLES or by_suffix in task.formats):
         return by_suffix
     if suffix == ".json":
         is_squad = "squad" in task.formats and not is_json_list(file.path, settings.decoding)
@@ -111,17 +111,18 @@ def _read(file: LabeledFile, format: str) -> Iterator[Example | BadRow]:
     task = facts_of(file.settings.type)
     if format == "lines":
         return _read_lines(file)
+    if format in TABLES or format in LABEL_LINES:
+        return task.table_examples(open_table(file, format))
+    return task.own_examples(file)
+
+
+def open_table(file: LabeledFile, format: str) -> Table:
+    """The rows of a file in one of `TABLES` or `LABEL_LINES`. Raises `UserError` if it cannot be read."""
     if format == "jsonl":
-        table = open_jsonl(file)
-    elif format == "parquet":
-        table = open_parquet(file)
-    elif format in LABEL_LINES:
-        table = open_label_lines(file, format)
-    elif format in _TABLES:
-        table = open_delimited(file, format)
-    else:
-        return task.own_examples(file)
-    return task.table_examples(table)
+        return open_jsonl(file)
+    if format == "parquet":
+        return open_parquet(file)
+    return open_label_lines(file, format) if format in LABEL_LINES else open_delimited(file, format)
 
 
 def _read_lines(file: LabeledFile) -> Iterator[Example]:

@@ -121,9 +121,8 @@ def _conll(lines: Sequence[str]) -> Recognized:
     keys, summary = {} if is_last else {"label": best}, f"CoNLL, tags in column {best}, counted from 0"
     if others := ", ".join(str(column) for column in tags if column != best):
         summary += f"; there are others in {others}"
-        task.comments["type" if is_last else "label"] = (
-            f"tags {tagged[best]:,} words here; or label: {others}"
-        )
+        key = "type" if is_last else "label"
+        task.comments[key] = f"tags {tagged[best]:,} words here; or label: {others}"
     return Recognized(task.keys | keys, task.comments, summary)
 
 

@@ -21,7 +21,7 @@ from bertcli.tasks.label_cells import one_spelling, written_list
 from bertcli.tasks.lists import recognize_choices
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.rows import parse_json
-from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, encode_texts
+from bertcli.tasks.supervised import NEVER, Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Table, each, scalar_text
 from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.verdict import Verdict, share_verdict
@@ -109,9 +109,8 @@ class _Numbering:
                 f"first) to {last}, nor its letter, nor the text of one"
             )
         if len(right) > 1:
-            raise BadRow(
-                f"{row.where}: the label {text!r} is the text of one choice, and the name of another"
-            )
+            problem = "is the text of one choice, and the name of another"
+            raise BadRow(f"{row.where}: the label {text!r} {problem}")
         return right.pop()
 
     def _number(self, text: str, where: str, choices: int) -> int | None:
@@ -186,9 +185,7 @@ class MultipleChoice(LabeledTask):
         then the choice.
         """
         items = []
-        for number, (example, ids) in enumerate(
-            zip(examples, encode_texts(examples, tokenizer), strict=True)
-        ):
+        for number, (example, ids) in enumerate(encode_texts(examples, tokenizer)):
             (a, *others), choices = ids[: len(example.given)], ids[len(example.given) :]
             b = others[0] if others else []
             rows = tuple(self._row(a, b, choice, frame=tokenizer.frame) for choice in choices)
@@ -217,7 +214,7 @@ class MultipleChoice(LabeledTask):
         """The logits of each example's choices, [choices]."""
         return list(logits[:, 0].split([len(item.rows) for item in batch.items]))
 
-    def predict(self, example: ChoiceExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Chosen:
+    def predict(self, example: ChoiceExample, items: Items, logits: Logits) -> Chosen:
         (logits_C,) = logits
         return Chosen(int(logits_C.argmax()), logits_C.softmax(dim=-1).tolist())
 
@@ -251,7 +248,7 @@ class MultipleChoice(LabeledTask):
         return example.choices
 
     def output(
-        self, example: ChoiceExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
+        self, example: ChoiceExample, items: Items, logits: Logits, target: int | None
     ) -> shown.Output:
         """The logit of a choice, which has a row of its own."""
         best = int(logits[0].argmax()) if target is None else target
@@ -264,7 +261,6 @@ class MultipleChoice(LabeledTask):
         kept = min(len(tokenizer.encode(choice)), len(second))  # the other text is shortened first
         middle = second.stop - kept
         places = (first, range(second.start, middle))
-        parts = [
-            Part(*each, segment) for segment, each in enumerate(zip(example.given, places, strict=False))
-        ]
+        given = enumerate(zip(example.given, places, strict=False))
+        parts = [Part(text, tokens, segment) for segment, (text, tokens) in given]
         return read_parts(row, [*parts, Part(choice, range(middle, second.stop), 1)], tokenizer)

@@ -14,7 +14,7 @@ from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.squad import may_be_questions, question_examples, read_squad, recognize_questions
-from bertcli.tasks.supervised import NEVER, Item, LabeledBatch, LabeledTask, cut_windows, most_context
+from bertcli.tasks.supervised import NEVER, Item, Items, LabeledBatch, LabeledTask, Logits, cut_windows
 from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, no_better, share_verdict
 from bertcli.tokenizer.frame import Frame
@@ -137,9 +137,7 @@ class QuestionAnswering(LabeledTask):
         loss = F.cross_entropy(self.answers(logits, batch).mT, targets_B2, reduction="sum")
         return Term(loss / 2)
 
-    def predict(
-        self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor]
-    ) -> qa.Answered:
+    def predict(self, example: QuestionExample, items: Items, logits: Logits) -> qa.Answered:
         passages: list[qa.ContextWindow] = [item.layout for item in items]
         spans = self.best(passages, logits)
         if not spans:
@@ -158,7 +156,7 @@ class QuestionAnswering(LabeledTask):
             return qa.Answered("", None, None, score=probabilities[-1], best=best, null_difference=difference)
         return qa.Answered(best, start, end, score=probabilities[0], best=best, null_difference=difference)
 
-    def best(self, passages: Sequence[qa.ContextWindow], logits: Sequence[Tensor]) -> list[qa.Span]:
+    def best(self, passages: Sequence[qa.ContextWindow], logits: Logits) -> list[qa.Span]:
         """The best spans of a context, the best first, in the context's tokens; none in an empty one."""
         inside = [
             logits_T2[passage.first : passage.first + len(passage.window)]
@@ -200,10 +198,8 @@ class QuestionAnswering(LabeledTask):
         share = sum(not example.answers for example in examples) / len(examples)
         metric, exact = "exact_match", metrics["exact_match"] / 100
         if share > 0:
-            blind, rows = f"always answering that there is no answer ({100 * share:.4g})", len(examples)
-            return share_verdict(
-                metric, "exact match", exact, share=share, blind=blind, rows=rows, percent=100
-            )
+            blind, n = f"always answering that there is no answer ({100 * share:.4g})", len(examples)
+            return share_verdict(metric, "exact match", exact, share=share, blind=blind, rows=n, percent=100)
         if exact > 0:
             return Verdict(True, {metric: 0.0}, f"exact match {100 * exact:.4g}, where no answer gives 0")
         said = "no question was answered exactly: exact match 0"
@@ -218,19 +214,14 @@ class QuestionAnswering(LabeledTask):
         passages = qa.answer_passages(example, prediction)
         return Mistake(passages, prediction.score, right=right, given=given)
 
-    def output(
-        self, example: QuestionExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
-    ) -> Output:
+    def output(self, example: QuestionExample, items: Items, logits: Logits, target: int | None) -> Output:
         """The first and the last token of the answer, in the window that has most context for it."""
         answered, passages = self.predict(example, items, logits), [item.layout for item in items]
         if answered.start is None:
             sums = [float(logits_T2[list(qa.NOWHERE), [0, 1]].sum()) for logits_T2 in logits]
             item, (first, last) = sums.index(min(sums)), qa.NOWHERE
         else:
-            best = self.best(passages, logits)[0]
-            item = int(most_context([passage.window for passage in passages])[best.first])
-            shift = passages[item].first - passages[item].window.start
-            first, last = best.first + shift, best.last + shift
+            item, first, last = qa.place_of(self.best(passages, logits)[0], passages)
         return Output(
             answered.answer or qa.NO_ANSWER,
             lambda logits_BT2: logits_BT2[:, first, 0] + logits_BT2[:, last, 1],

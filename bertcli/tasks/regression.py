@@ -23,7 +23,7 @@ from bertcli.tasks.label_cells import read_number, text_examples
 from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_numbers
 from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
+from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Report, Row
 from bertcli.tasks.verdict import SURE, Verdict, beyond_noise, no_score
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -38,12 +38,11 @@ def encode_rows(
     """An item for each `TextExample`; `target` turns a label into the loss's target, if there is a label."""
     frame = tokenizer.frame
     items: list[Item] = []
-    for place, (a, *others) in enumerate(encode_texts(examples, tokenizer)):
+    for place, (example, (a, *others)) in enumerate(encode_texts(examples, tokenizer)):
         row = frame.fit(a, others[0] if others else None, max_length)
         row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
         full = len(a) + sum(map(len, others)) + frame.cost(bool(others))
-        label = examples[place].label
-        answer = None if label is None else target(label)
+        answer = None if example.label is None else target(example.label)
         items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
     return items
 
@@ -137,7 +136,7 @@ class Regression(LabeledTask):
         total = loss(self.answers(logits, batch)[:, 0], targets_B, reduction="sum")
         return Term(total, unit=scale**2)
 
-    def predict(self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Value:
+    def predict(self, example: TextExample, items: Items, logits: Logits) -> Value:
         if self.settings.sigmoid:
             return Value(float(logits[0].sigmoid()))
         return Value(float(logits[0]) * self.standardization.scale + self.standardization.mean)
@@ -178,9 +177,7 @@ class Regression(LabeledTask):
     def compared(self, example: TextExample, prediction: Value) -> tuple[float, float]:
         return _number(example), prediction.value
 
-    def output(
-        self, example: TextExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
-    ) -> Output:
+    def output(self, example: TextExample, items: Items, logits: Logits, target: int | None) -> Output:
         """The value itself."""
         value = self.predict(example, items, logits).value
         return Output(f"{value:.4f}", lambda logits_B1: logits_B1[:, 0])
@@ -194,9 +191,8 @@ def _standardization(examples: Sequence[TextExample], report: Report) -> Standar
     numbers = [_number(example) for example in examples]
     extreme = max(numbers, key=abs)
     if abs(extreme) > LARGEST:
-        raise UserError(
-            f"task.label: {extreme:g} is too large to learn (over {LARGEST:g}); divide the numbers"
-        )
+        problem = f"{extreme:g} is too large to learn (over {LARGEST:g})"
+        raise UserError(f"task.label: {problem}; divide the numbers")
     mean = math.fsum(numbers) / len(numbers)
     scale = math.sqrt(math.fsum((each - mean) ** 2 for each in numbers) / len(numbers))
     if scale <= abs(mean) * 1e-15 or scale < 1 / LARGEST:

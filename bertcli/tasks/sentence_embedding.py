@@ -17,7 +17,7 @@ from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.label_cells import read_number
 from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Prediction
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, encode_texts
+from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.verdict import SURE, Verdict, beyond_noise, no_score
@@ -109,13 +109,12 @@ class SentenceEmbedding(LabeledTask, JointTask):
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each text; plain text has two equal rows."""
         frame, items = tokenizer.frame, []
-        for number, texts in enumerate(encode_texts(examples, tokenizer)):
+        for number, (example, texts) in enumerate(encode_texts(examples, tokenizer)):
             rows = tuple(frame.fit(ids, None, self.settings.max_length) for ids in texts)
             lengths = [len(ids) + frame.cost(pair=False) for ids in texts]
             dropped = sum(lengths) - sum(row.length for row in rows)
             rows = rows * 2 if len(rows) == 1 else rows
-            score = examples[number].score
-            items.append(Item(number, rows, score, dropped=dropped, full_length=max(lengths)))
+            items.append(Item(number, rows, example.score, dropped=dropped, full_length=max(lengths)))
         return items
 
     def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
@@ -149,7 +148,7 @@ class SentenceEmbedding(LabeledTask, JointTask):
         """The vectors of each item, [texts, D]."""
         return list(self.answers(logits, batch))
 
-    def predict(self, example: SimilarExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Vectors:
+    def predict(self, example: SimilarExample, items: Items, logits: Logits) -> Vectors:
         return Vectors(logits[0], _keys(items[0]), example.score)
 
     def join(self, predictions: Sequence[Vectors]) -> tuple[float | None, list[Prediction]]:
@@ -195,9 +194,7 @@ class SentenceEmbedding(LabeledTask, JointTask):
         """The positive, or the score of a pair."""
         return example.texts[1] if example.score is None else example.score
 
-    def mistake(
-        self, example: SimilarExample, prediction: Any, examples: Sequence[SimilarExample]
-    ) -> Mistake:
+    def mistake(self, example: SimilarExample, prediction: Any, examples: Sequence[Any]) -> Mistake:
         """The positive and the nearest text of `examples`; or a pair and its score."""
         return prediction.mistake(example, examples)
 

@@ -116,9 +116,8 @@ def _answers(row: Row, column: str, context: str) -> tuple[Answer, ...]:
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         texts, starts = value["text"], value.get("answer_start")
         if not isinstance(starts, list) or len(starts) != len(texts):
-            raise BadRow(
-                f"{row.where}, column {column!r}: expected as many values of answer_start as of text"
-            )
+            problem = "expected as many values of answer_start as of text"
+            raise BadRow(f"{row.where}, column {column!r}: {problem}")
         value = [{"text": text, "answer_start": at} for text, at in zip(texts, starts, strict=True)]
     if value is None or isinstance(value, str | int | float) or (value and isinstance(value[0], str)):
         raise BadRow(
@@ -169,6 +168,5 @@ def _is_answers(value: Any) -> bool:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return False
-    if isinstance(value, list):
-        return all(isinstance(each, dict) and {"text", "answer_start"} <= each.keys() for each in value)
-    return isinstance(value, dict) and {"text", "answer_start"} <= value.keys()
+    objects = value if isinstance(value, list) else [value]
+    return all(isinstance(each, dict) and {"text", "answer_start"} <= each.keys() for each in objects)

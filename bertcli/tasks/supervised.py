@@ -19,7 +19,6 @@ from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
-from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import TaskFacts
 from bertcli.tasks.registry import TASKS
 from bertcli.tasks.shown import Prediction, ShownTask
@@ -98,6 +97,10 @@ class LabeledBatch:
         return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
+Items, Logits = Sequence[Item], Sequence[Tensor]
+"""Of one example, or of several: its items, and the logits of each."""
+
+
 class LabeledTask(TaskFacts, ShownTask):
     """Examples -> items; logits -> loss, predictions and scores. Its model: `model.task_models`.
 
@@ -167,7 +170,7 @@ class LabeledTask(TaskFacts, ShownTask):
         return [logits_TC[: item.length] for logits_TC, item in zip(logits, batch.items, strict=True)]
 
     @abstractmethod
-    def predict(self, example: Any, items: Sequence[Item], logits: Sequence[Tensor]) -> Prediction:
+    def predict(self, example: Any, items: Items, logits: Logits) -> Prediction:
         """The answer for one example, from all of its items and their logits (fp32, on the CPU)."""
 
     def join(self, predictions: Sequence[Any]) -> tuple[float | None, list[Prediction]]:
@@ -203,21 +206,21 @@ _AT_ONCE = 2048
 """Examples that are tokenized together: what the library returns takes far more memory than the ids."""
 
 
-def encode_texts(examples: Sequence[Example], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
-    """The ids of the texts of each example."""
+def encode_texts(examples: Sequence[Any], tokenizer: Tokenizer) -> Iterator[tuple[Any, list[list[int]]]]:
+    """Each example with the ids of its texts."""
     for start in range(0, len(examples), _AT_ONCE):
-        some = [example.texts for example in examples[start : start + _AT_ONCE]]
-        ids = iter(tokenizer.encode_batch([text for texts in some for text in texts]))
-        yield from ([next(ids) for _ in texts] for texts in some)
+        some = examples[start : start + _AT_ONCE]
+        ids = iter(tokenizer.encode_batch([text for example in some for text in example.texts]))
+        yield from ((example, [next(ids) for _ in example.texts]) for example in some)
 
 
-def mean_length(items: Sequence[Item]) -> float:
+def mean_length(items: Items) -> float:
     """The mean number of tokens of a row, over all rows of all items."""
     lengths = [len(row.ids) for item in items for row in item.rows]
     return sum(lengths) / len(lengths)
 
 
-def full_lengths(items: Sequence[Item]) -> list[int]:
+def full_lengths(items: Items) -> list[int]:
     """`Item.full_length` of each example, in order; several windows are one example."""
     return list({item.example: item.full_length for item in items}.values())
 

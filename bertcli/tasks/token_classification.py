@@ -20,7 +20,7 @@ from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.lists import recognize_tags
 from bertcli.tasks.row_words import ReadRow, Word, row_of, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
-from bertcli.tasks.supervised import Item, LabeledBatch, LabeledTask, cut_windows, most_context
+from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, cut_windows, most_context
 from bertcli.tasks.verdict import Verdict, no_better, no_score
 from bertcli.tasks.words import running_text, tagged_examples
 from bertcli.tokenizer.frame import Frame
@@ -163,7 +163,7 @@ class TokenClassification(LabeledTask):
         loss = F.cross_entropy(self.answers(logits, batch), targets_W, reduction="sum")
         return Term(loss)
 
-    def predict(self, example: TaggedExample, items: Sequence[Item], logits: Sequence[Tensor]) -> Tagged:
+    def predict(self, example: TaggedExample, items: Items, logits: Logits) -> Tagged:
         tags = [OUTSIDE] * len(example.words)
         probabilities = [1.0] * len(example.words)
         for item, logits_TC in zip(items, logits, strict=True):
@@ -206,9 +206,7 @@ class TokenClassification(LabeledTask):
         """The words, each of which has a tag."""
         return example.words
 
-    def output(
-        self, example: TaggedExample, items: Sequence[Item], logits: Sequence[Tensor], target: int | None
-    ) -> Output:
+    def output(self, example: TaggedExample, items: Items, logits: Logits, target: int | None) -> Output:
         """The tag of a word, at its first piece, in the window that predicts it.
 
         If no word is asked for, it is the one that is least likely to be outside of all entities.
@@ -219,9 +217,8 @@ class TokenClassification(LabeledTask):
             for word, position in zip(item.layout.words, item.layout.positions, strict=True)
         }
         if not places or (target is not None and target not in places):
-            raise UserError(
-                f"{example.where}: {'the word' if places else 'the text'} has no token to be tagged by"
-            )
+            what = "the word" if places else "the text"
+            raise UserError(f"{example.where}: {what} has no token to be tagged by")
         shares = {word: logits[item][position].softmax(dim=-1) for word, (item, position) in places.items()}
         outside = self.labels.index(OUTSIDE) if OUTSIDE in self.labels else None
         inside = {word: 1.0 if outside is None else 1 - float(p[outside]) for word, p in shares.items()}

@@ -11,10 +11,9 @@ from bertcli.config.section import Decoding
 from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError
 from bertcli.tasks.columns import Column, Recognized, Sample, columns_of, text_column
-from bertcli.tasks.delimited import SEPARATORS, find_separator, open_delimited, separator_in
-from bertcli.tasks.files import file_format, settings_of_texts
+from bertcli.tasks.delimited import SEPARATORS, find_separator, separator_in
+from bertcli.tasks.files import TABLES, file_format, open_table, settings_of_texts
 from bertcli.tasks.registry import TASKS
-from bertcli.tasks.rows import open_jsonl, open_parquet
 from bertcli.tasks.supervised import LabeledTask, task_class
 from bertcli.tasks.table import LabeledFile, Row
 
@@ -22,14 +21,13 @@ SOME_ROWS, MOST_ROWS = 2_000, 100_000
 """Numbers of rows that are read to recognize a file, and to recognize its task."""
 _NAME = re.compile(r"[^\W\d][\w .,()/-]{0,39}|#\d[\w .]{0,39}")
 _SEPARATORS = SEPARATORS | {"|": "vertical bars"}
-_TABLES = ("tsv", "csv", "jsonl", "parquet")
 
 
 def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
     """A labeled file; of a table, at most `most` rows. Raises `UserError` if it cannot be read."""
     keys: dict[str, Any] = {}
     comments: dict[str, str] = {}
-    is_table, is_named = seen.kind in _TABLES, True
+    is_table, is_named = seen.kind in TABLES, True
     how = {"jsonl": "JSON", "parquet": "Parquet"}.get(seen.kind, "")
     if is_table and file_format(LabeledFile(seen.path, settings_of_texts())) != seen.kind:
         keys["format"] = seen.kind
@@ -64,13 +62,7 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
 
 
 def _rows(seen: Seen, keys: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
-    file = LabeledFile(seen.path, settings_of_texts(**keys))
-    if seen.kind == "jsonl":
-        table = open_jsonl(file)
-    elif seen.kind == "parquet":
-        table = open_parquet(file)
-    else:
-        table = open_delimited(file, seen.kind)
+    table = open_table(LabeledFile(seen.path, settings_of_texts(**keys)), seen.kind)
     rows = (row.values for row in table.rows if isinstance(row, Row))
     found = list(itertools.islice(rows, most))
     if not found:
@@ -116,7 +108,7 @@ _NO_LABELS = "To pretrain on the texts alone, write them to a plain text file, a
 def find_task(seen: Seen) -> Recognized:
     """The task of a file. Raises `UserError` if the file shows none."""
     sample = read_table(seen)
-    if seen.kind in _TABLES and len(sample.columns) < 2:
+    if seen.kind in TABLES and len(sample.columns) < 2:
         raise UserError(f"{seen.path}: has one column; expected a text and its label. {_NO_LABELS}")
     _refuse_unreadable(sample)
     found = next(filter(None, (task.recognize(sample) for task in _tasks())), None)
