@@ -81,14 +81,12 @@ def answer_scores(gold: Gold, answers: Sequence[str]) -> dict[str, float]:
     return scores
 
 
-def best_thresholds(
-    gold: Gold, answers: Sequence[str], null_differences: Sequence[float]
-) -> dict[str, float]:
+def best_thresholds(gold: Gold, answers: Sequence[str], differences: Sequence[float]) -> dict[str, float]:
     """The scores with the best threshold for "no answer" (SQuAD 2.0's scorer).
 
     Args:
         answers: the best answer to each question, which is not "no answer".
-        null_differences: how much better "no answer" is than that; above the threshold it is the answer.
+        differences: how much better "no answer" is than that; above the threshold it is the answer.
 
     Returns:
         `best_exact_match` and `best_f1` in percent, and the threshold of each. Two rules differ from the
@@ -97,16 +95,16 @@ def best_thresholds(
         applied.
     """
     pairs = _per_question(gold, answers)
-    order = sorted(range(len(gold)), key=null_differences.__getitem__)
+    order = sorted(range(len(gold)), key=differences.__getitem__)
     scores: dict[str, float] = {}
     for column, name in enumerate(_NAMES):
         total = best = float(sum(not right for right in gold))
-        threshold = null_differences[order[0]] - 1.0
+        threshold = differences[order[0]] - 1.0
         for place, i in enumerate(order):
             total += pairs[i][column] if gold[i] else -1.0 * bool(answers[i])
-            last = place + 1 == len(order) or null_differences[order[place + 1]] > null_differences[i]
+            last = place + 1 == len(order) or differences[order[place + 1]] > differences[i]
             if last and total > best:
-                best, threshold = total, null_differences[i]
+                best, threshold = total, differences[i]
         scores |= {f"best_{name}": 100.0 * best / len(gold), f"best_{name}_threshold": threshold}
     return scores
 

@@ -103,7 +103,6 @@ class Classification(LabeledTask):
         self.multi_label = settings.multi_label
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self.answer_kind = "sigmoid" if self.multi_label else "softmax"
-        self._numbers = {label: number for number, label in enumerate(labels)}
         self._positive = _positive_label(settings, labels)
         self._weights_C: Tensor | None = None
 
@@ -139,11 +138,11 @@ class Classification(LabeledTask):
         return encode_rows(examples, tokenizer, self.settings.max_length, target=self._target)
 
     def _target(self, label: Any) -> int | list[int]:
-        return self._known(label) if self.multi_label else self._numbers[label]
+        return self._known(label) if self.multi_label else self.numbers[label]
 
     def _known(self, labels: Iterable[str]) -> list[int]:
         """The numbers of the labels; labels that the model does not have are left out."""
-        return [self._numbers[label] for label in labels if label in self._numbers]
+        return [self.numbers[label] for label in labels if label in self.numbers]
 
     def count(self, batch: LabeledBatch) -> float:
         """The number of texts, or of (text, label) pairs with `multi_label`. Weights are not counted: they

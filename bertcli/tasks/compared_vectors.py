@@ -16,9 +16,10 @@ from bertcli.tasks.shown import LONGEST, Mistake, Passage, Piece, Prediction, pl
 
 Key = Hashable
 """A value that is equal for equal texts."""
+Keys = Sequence[Sequence[Key]]
 
 
-def ranking_loss(vectors_BCD: Tensor, keys: Sequence[Sequence[Key]], scale: float) -> Tensor:
+def ranking_loss(vectors_BCD: Tensor, keys: Keys, scale: float) -> Tensor:
     """Cross-entropy of each anchor's own positive among all positives and negatives of the batch.
 
     The loss is that of Henderson et al. 2017, section 4.4, with cosines times `scale` as logits (Reimers and
@@ -42,9 +43,7 @@ def ranking_loss(vectors_BCD: Tensor, keys: Sequence[Sequence[Key]], scale: floa
     return F.cross_entropy(logits_BK, torch.arange(len(keys), device=logits_BK.device))
 
 
-def left_out_candidates(
-    keys: Sequence[Sequence[Key]], columns: Sequence[Key], own: Sequence[int]
-) -> list[list[int]]:
+def left_out_candidates(keys: Keys, columns: Sequence[Key], own: Sequence[int]) -> list[list[int]]:
     """The columns of the candidates that are not compared with each row's own positive.
 
     Args:
@@ -147,9 +146,7 @@ class Scored(Prediction):
         return Mistake(plain_passages(example.texts), off, right=right, given=given, score=score)
 
 
-def rank_positives(
-    vectors_NCD: Tensor, keys: Sequence[Sequence[Key]], scale: float
-) -> tuple[float, list[Ranked]]:
+def rank_positives(vectors_NCD: Tensor, keys: Keys, scale: float) -> tuple[float, list[Ranked]]:
     """The mean of `ranking_loss` with all distinct texts as candidates, and the rank of each positive.
 
     The candidates are all positives and negatives; `left_out_candidates` says which are not compared.

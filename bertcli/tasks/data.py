@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from bertcli.tasks.data_report import Sizes, describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import Item, LabeledTask, build_task, full_lengths
+from bertcli.tasks.table import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -43,9 +44,7 @@ class LabeledData:
         return batch_size * len(self.train.items[0].rows) if isinstance(self.task, JointTask) else None
 
 
-def load_labeled_data(
-    config: FinetuneConfig, tokenizer: Tokenizer, report: Callable[[str], None]
-) -> LabeledData:
+def load_labeled_data(config: FinetuneConfig, tokenizer: Tokenizer, report: Report) -> LabeledData:
     """Read, check and encode the files of `config.task`, and report their content.
 
     Raises:

@@ -1,7 +1,7 @@
 """The facts of a labeled task: what it reads, and what its model folders show."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
@@ -32,6 +32,8 @@ class TaskFacts(ABC):
         head: what its head reads, a key of `Family.heads`; None: the model has no head and gives vectors.
         names_outputs: whether the head's outputs have names, the labels; else there is one, or start and end.
         in_windows: whether a long text is divided into several items; else it is cut.
+        may_be_in: says whether JSON or Parquet has labels of this task, and is no corpus; None: if
+            `recognize` recognizes it.
     """
 
     type: ClassVar[str]
@@ -46,6 +48,7 @@ class TaskFacts(ABC):
     head: ClassVar[HeadKind | None]
     names_outputs: ClassVar[bool] = False
     in_windows: ClassVar[bool] = False
+    may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
 
     @staticmethod
     def recognize(sample: Sample) -> Recognized | None:
@@ -55,11 +58,6 @@ class TaskFacts(ABC):
         file. Raises `UserError` for labels of this task that cannot be read.
         """
         return None
-
-    @classmethod
-    def may_be_in(cls, sample: Sample) -> bool:
-        """True if JSON or Parquet has labels of this task, and is no corpus."""
-        return cls.recognize(sample) is not None
 
     @classmethod
     def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:

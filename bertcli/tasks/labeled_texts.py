@@ -154,9 +154,8 @@ def _kind_of_label(label: Column) -> tuple[str, str]:
 def _fasttext(sample: Sample) -> Recognized:
     rows = _format_rows(sample)
     several = sum(len(row.values["label"]) != 1 for row in rows)
-    task = Recognized({}, {}, "lines of fastText")
-    task.add("type", "classification", "labels as in fastText: __label__NAME before each text")
-    task.keys["format"] = "fasttext"
+    task = Recognized({"type": "classification", "format": "fasttext"}, {}, "lines of fastText")
+    task.comments["type"] = "labels as in fastText: __label__NAME before each text"
     if several:
         why = f"{several:,} of {len(rows):,} lines have several labels or none; false: one a line"
         task.add("multi_label", True, why)

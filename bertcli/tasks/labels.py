@@ -141,14 +141,15 @@ def split_dev(examples: Sequence[Example], fraction: float, seed: int) -> tuple[
     return train, [examples[number] for number in sorted(dev)]
 
 
-def _dev_rows(
-    examples: Sequence[Example], fraction: float, seed: int, contents: Sequence[tuple[str, ...]]
-) -> set[int]:
+Texts = tuple[str, ...]
+
+
+def _dev_rows(examples: Sequence[Example], fraction: float, seed: int, contents: Sequence[Texts]) -> set[int]:
     """The numbers of the rows for dev; rows of equal content are on the same side."""
-    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    groups: dict[Texts, list[int]] = defaultdict(list)
     for number, content in enumerate(contents):
         groups[content].append(number)
-    classes: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    classes: dict[str, list[Texts]] = defaultdict(list)
     for content, numbers in groups.items():
         answers = [examples[number].answer for number in numbers]
         classes[min(answer if isinstance(answer, str) else "" for answer in answers)].append(content)
@@ -169,11 +170,11 @@ def _dev_rows(
     return dev
 
 
-def _copies_apart(contents: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _copies_apart(contents: Sequence[Texts]) -> list[Texts]:
     """Each content with its number among its copies."""
-    copies: dict[tuple[str, ...], Iterator[int]] = defaultdict(lambda: itertools.count(1))
+    copies: dict[Texts, Iterator[int]] = defaultdict(lambda: itertools.count(1))
     return [(*content, str(next(copies[content]))) for content in contents]
 
 
-def _draw(seed: int, content: tuple[str, ...]) -> bytes:
+def _draw(seed: int, content: Texts) -> bytes:
     return hashlib.blake2b("\0".join((str(seed), *content)).encode(), digest_size=16).digest()

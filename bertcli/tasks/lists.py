@@ -151,21 +151,18 @@ def recognize_choices(sample: Sample) -> Recognized | None:
     texts = _texts(others)
     if not texts or label is None or numbering is None:
         return None
-    names = [column.name for column in texts]
-    keys: dict[str, Any] = {"type": "multiple-choice", "text": names[0] if len(names) == 1 else names}
-    keys["choices"] = choices[0].name if len(choices) == 1 else [column.name for column in choices]
-    keys["label"] = label.name
+    names, task = [column.name for column in texts], Recognized({})
     what = "a list of choices" if len(choices) == 1 else f"{len(choices)} columns of choices"
-    comments = {"type": f"{' and '.join(names)}, {what}, and which of them is right"}
+    task.add("type", "multiple-choice", f"{' and '.join(names)}, {what}, and which of them is right")
+    task.keys["text"] = names[0] if len(names) == 1 else names
+    task.keys["choices"] = choices[0].name if len(choices) == 1 else [column.name for column in choices]
+    task.keys["label"] = label.name
     first, why = numbering
-    is_unclear = first == 0 and _numbers_among(choices)
-    if first is not None and (first or why or is_unclear):
-        keys["first_choice"] = first
-        comments["first_choice"] = why or "the labels count the choices from 0"
-    further = [column for column in others if column.is_text and column not in texts]
-    if further:
-        comments["text"] = f"the likeliest; not read: {names_of(further)}"
-    return Recognized(keys, comments)
+    if first is not None and (first or why or _numbers_among(choices)):
+        task.add("first_choice", first, why or "the labels count the choices from 0")
+    if further := [column for column in others if column.is_text and column not in texts]:
+        task.comments["text"] = f"the likeliest; not read: {names_of(further)}"
+    return task
 
 
 def _find_choices(columns: Sequence[Column]) -> list[Column]:

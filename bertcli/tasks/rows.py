@@ -129,6 +129,7 @@ _USUAL = {"fasttext": re.compile(r"__label__\S"), "trec": re.compile(r"[A-Z]{2,}
 _OBJECT = re.compile(r'\{\s*"[^"]*"\s*:.*\}\s*$')
 """A line that is a JSON object."""
 _NAMES = {"fasttext": "fastText", "trec": "TREC"}
+NumberedLines = Iterator[tuple[int, str]]
 _SAMPLE = 100
 """Number of lines that show whether a TREC file to predict has labels."""
 
@@ -172,7 +173,7 @@ def likely_format(line: str) -> str | None:
     return next((name for name, usual in _USUAL.items() if usual.match(line)), None)
 
 
-def _fasttext_rows(file: LabeledFile, lines: Iterator[tuple[int, str]]) -> Iterator[Row | BadRow]:
+def _fasttext_rows(file: LabeledFile, lines: NumberedLines) -> Iterator[Row | BadRow]:
     several = file.settings.multi_label
     for number, line in lines:
         where, labels = f"{file.path}, line {number}", _FASTTEXT.findall(line)
@@ -193,9 +194,7 @@ def _wrong_labels(labels: list[str], multi_label: bool) -> str:
     return f"{found}; expected one, as in __label__spam; for any number of them set task.multi_label: true"
 
 
-def _trec_rows(
-    file: LabeledFile, lines: Iterator[tuple[int, str]], has_labels: bool
-) -> Iterator[Row | BadRow]:
+def _trec_rows(file: LabeledFile, lines: NumberedLines, has_labels: bool) -> Iterator[Row | BadRow]:
     for number, line in lines:
         where, found = f"{file.path}, line {number}", _TREC.match(line) if has_labels else None
         if found is not None:

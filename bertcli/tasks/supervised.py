@@ -97,8 +97,9 @@ class LabeledBatch:
         return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
-Items, Logits = Sequence[Item], Sequence[Tensor]
-"""Of one example, or of several: its items, and the logits of each."""
+Items = Sequence[Item]
+Logits = Sequence[Tensor]
+"""The logits of each item, without padding."""
 
 
 class LabeledTask(TaskFacts, ShownTask):
@@ -109,6 +110,7 @@ class LabeledTask(TaskFacts, ShownTask):
     Attributes:
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
+        numbers: the number of each label, from 0.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
         standardization: the mean and the scale of the numbers that a regression is trained on.
     """
@@ -119,6 +121,7 @@ class LabeledTask(TaskFacts, ShownTask):
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
+        self.numbers = {label: number for number, label in enumerate(labels)}
 
     def prepare(self, examples: Sequence[Any], report: Report, weights: ClassWeights = None) -> None:
         """Take from the training examples what the loss needs; warnings about them go to `report`.

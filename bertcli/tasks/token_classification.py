@@ -72,10 +72,6 @@ class TokenClassification(LabeledTask):
         """The tag of each word."""
         return prediction.tags
 
-    def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
-        super().__init__(settings, labels)
-        self._numbers = {label: number for number, label in enumerate(labels)}
-
     @classmethod
     def check_settings(cls, settings: TaskSettings) -> None:
         if len(settings.text_columns) > 1:
@@ -140,12 +136,12 @@ class TokenClassification(LabeledTask):
     def _number(self, example: TaggedExample, word: int) -> int:
         assert example.tags is not None
         tag = example.tags[word]
-        if tag not in self._numbers:
+        if tag not in self.numbers:
             raise UserError(
                 f"{example.where}: the tag {tag!r} of the word {example.words[word]!r} is not one of the "
                 f"model's: {', '.join(self.labels)}. Correct it, or fine-tune on a file that has it"
             )
-        return self._numbers[tag]
+        return self.numbers[tag]
 
     def count(self, batch: LabeledBatch) -> float:
         return max(1, sum(len(item.layout.words) for item in batch.items))  # texts may have no words

@@ -94,10 +94,7 @@ class Ordering(LabeledTask):
 
     def encode(self, examples: Sequence[OrderExample], tokenizer: Tokenizer) -> list[Item]:
         items = []
-        for number, (example, ids) in enumerate(
-            zip(examples, encode_texts(examples, tokenizer), strict=True)
-        ):
-            a, b, c = ids
+        for number, (example, (a, b, c)) in enumerate(encode_texts(examples, tokenizer)):
             row = tokenizer.frame.fit(a, [*b, *c], self.settings.max_length)
             full = len(a) + len(b) + len(c) + tokenizer.frame.cost(pair=True)
             target = None if example.label is None else self.labels.index(example.label)

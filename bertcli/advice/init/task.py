@@ -131,7 +131,7 @@ def can_be_labeled(seen: Seen) -> bool:
     """True if JSON lines or Parquet hold labels. Raises `UserError` for labels that cannot be read."""
     sample = read_table(seen, SOME_ROWS)
     _refuse_unreadable(sample)
-    return any(task.may_be_in(sample) for task in _tasks())
+    return any((task.may_be_in or task.recognize)(sample) for task in _tasks())
 
 
 def _tasks() -> list[type[LabeledTask]]:
