@@ -52,13 +52,11 @@ def draw_pairs(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
     true_place = walk(slots.turns[is_next], store.num_pairs, seed, name="is-next")
     false_place = walk(slots.turns[~is_next], store.num_sentences, seed, name="not-next")
     other = row_bits(seed, "other", slots.numbers[~is_next])
-    room = _join(
-        is_next,
-        true_pair_rooms(store, true_place),
-        _false_pair_rooms(store, false_place, other, size=size[~is_next]),
-    )
+    rooms = np.empty((len(Room._fields), len(is_next)), np.int64)
+    rooms[:, is_next] = true_pair_rooms(store, true_place)
+    rooms[:, ~is_next] = _false_pair_rooms(store, false_place, other, size=size[~is_next])
     share = 1 + to_below(row_bits(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
-    return _fit(store, room, size, share=share)
+    return _fit(store, Room(*rooms), size, share=share)
 
 
 @damage_named()
@@ -125,12 +123,6 @@ def _fit(store: TokenStore, room: Room, size: I64, share: I64) -> Spans:
     a_start = np.where(sentence_start < room.a_end, sentence_start, a_start)
     b_tokens = np.minimum(size - (room.a_end - a_start), b_room)
     return checked(Spans(a_start, room.a_end, room.b_start, b_end=room.b_start + b_tokens), size)
-
-
-def _join(is_next: np.ndarray, true_rooms: Room, false_rooms: Room) -> Room:
-    joined = np.empty((len(Room._fields), len(is_next)), np.int64)
-    joined[:, is_next], joined[:, ~is_next] = true_rooms, false_rooms
-    return Room(*joined)
 
 
 Whole = Callable[[I64], I64]

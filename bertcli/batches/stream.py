@@ -138,14 +138,10 @@ class BatchStream:
         Raises the `UserError` of `TokenStore.check_sizes`.
         """
         self.store.check_sizes()
-        config = self.config
-        size = draw_sizes(
-            slots.numbers,
-            self.seed,
-            self._text_tokens(config.short_length if step < config.short_steps else config.max_length),
-            short_probability=config.short_pair_probability,
-            mask_rate=self.mask_rate(step),
-        )
+        config, rate = self.config, self.mask_rate(step)
+        most = self._text_tokens(config.short_length if step < config.short_steps else config.max_length)
+        short = config.short_pair_probability
+        size = draw_sizes(slots.numbers, self.seed, most, short_probability=short, mask_rate=rate)
         return self.pairs.draw(self.store, slots, seed=self.seed, size=size)
 
     def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
@@ -182,13 +178,9 @@ def pair_problem(rule: PairRule, store: TokenStore) -> str | None:
 def training_stream(config: PretrainRecipe, store: OpenStore) -> BatchStream:
     """The batches of a run. Raises the `UserError` of `BatchStream`."""
     steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
+    batch_size, ramp = config.training.batch_size, ramp_steps(config, steps)
     return BatchStream(
-        store.train,
-        store.tokenizer,
-        config.data,
-        seed=config.seed,
-        batch_size=config.training.batch_size,
-        ramp_steps=ramp_steps(config, steps),
+        store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size, ramp_steps=ramp
     )
 
 

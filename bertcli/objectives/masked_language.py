@@ -109,9 +109,12 @@ class MaskedLanguage:
     def terms_of(self, output: PretrainingOutput, batch: Batch) -> dict[str, Term]:
         """The terms of a forward pass over a batch from `round_masked`."""
         terms = {"mlm": self._cross_entropy(output.mlm_logits_MV, batch.targets_M)}
-        if batch.labels_B is None or output.pair_logits_B2 is None:
-            return terms
-        return terms | {self._pairs.term: _label_term(output.pair_logits_B2, batch.labels_B)}
+        labels_B, logits_B2 = batch.labels_B, output.pair_logits_B2
+        if labels_B is not None and logits_B2 is not None:
+            correct = (logits_B2.detach().argmax(dim=-1) == labels_B).sum()
+            loss = F.cross_entropy(logits_B2.float(), labels_B, reduction="sum")
+            terms[self._pairs.term] = Term(loss, correct)
+        return terms
 
 
 def round_masked(batch: Batch) -> Batch:
@@ -125,8 +128,3 @@ def round_masked(batch: Batch) -> Batch:
         columns_M=F.pad(batch.columns_M, (0, more)),
         targets_M=F.pad(batch.targets_M, (0, more), value=IGNORED),
     )
-
-
-def _label_term(logits_B2: Tensor, labels_B: Tensor) -> Term:
-    correct = (logits_B2.detach().argmax(dim=-1) == labels_B).sum()
-    return Term(F.cross_entropy(logits_B2.float(), labels_B, reduction="sum"), correct)

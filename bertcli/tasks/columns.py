@@ -184,19 +184,13 @@ def text_column(columns: Sequence[Column]) -> Column | None:
     return max(named or texts, key=lambda column: column.characters, default=None)
 
 
-def text_pair(columns: Sequence[Column], is_named: bool) -> tuple[Column, Column] | None:
+def text_pair(columns: Sequence[Column], is_named: bool) -> list[Column] | None:
     """Two columns of text that make a pair, if their names say so or no column has a name; else None."""
     texts = {column.name.lower(): column for column in columns if column.is_text}
-    for first, second in _PAIRS:
-        if first in texts and second in texts:
-            return texts[first], texts[second]
-    for group in numbered_groups([column for column in columns if column.is_text]):
-        if len(group) == 2:
-            return group[0], group[1]
-    if not is_named and len(texts) == 2:
-        first, second = texts.values()
-        return first, second
-    return None
+    named = [[texts[name] for name in pair] for pair in _PAIRS if texts.keys() >= {*pair}]
+    numbered = numbered_groups([column for column in columns if column.is_text])
+    groups = [*named, *numbered, *([] if is_named else [[*texts.values()]])]
+    return next((group for group in groups if len(group) == 2), None)
 
 
 def label_columns(columns: Sequence[Column], texts: Sequence[Column]) -> list[Column]:

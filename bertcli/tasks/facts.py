@@ -28,10 +28,13 @@ class TaskFacts(ABC):
         takes_pairs: whether a row of one text may also be a pair.
         is_cased: whether capitals matter, as in names; `init` then takes a cased model.
         longest_row: the most tokens of a row that `init` chooses.
+        fixed_texts: how many texts a row has, whatever `task.text` names; 0: one for each column there.
         any_texts: whether files with more or fewer texts a row than the model was trained on can be read.
         head: what its head reads, a key of `Family.heads`; None: the model has no head and gives vectors.
         names_outputs: whether the head's outputs have names, the labels; else there is one, or start and end.
         in_windows: whether a long text is divided into several items; else it is cut.
+        foreign_keys: the settings for a `config.json` that another library wrote, beside the length of rows:
+            columns have transformers' names.
         may_be_in: says whether JSON or Parquet has labels of this task, and is no corpus; None: if
             `recognize` recognizes it.
     """
@@ -45,9 +48,11 @@ class TaskFacts(ABC):
     any_texts: ClassVar[bool] = False
     is_cased: ClassVar[bool] = False
     longest_row: ClassVar[int] = 512
+    fixed_texts: ClassVar[int] = 0
     head: ClassVar[HeadKind | None]
     names_outputs: ClassVar[bool] = False
     in_windows: ClassVar[bool] = False
+    foreign_keys: ClassVar[Mapping[str, Any]] = {"text": "text"}
     may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
 
     @staticmethod
@@ -84,7 +89,7 @@ class TaskFacts(ABC):
     @classmethod
     def num_texts(cls, settings: TaskSettings) -> int:
         """How many texts a row has, without its choices."""
-        return len(settings.text_columns)
+        return cls.fixed_texts or len(settings.text_columns)
 
     @classmethod
     def is_one_text(cls, settings: TaskSettings) -> bool:
@@ -137,11 +142,11 @@ class TaskFacts(ABC):
 
     @classmethod
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings for such a `config.json`, beside the length of rows: columns have transformers' names.
+        """`foreign_keys`, and what this `config.json` decides.
 
         Raises `ValueError` for a model that this task cannot have.
         """
-        return {"text": "text"}
+        return {**cls.foreign_keys}
 
     @classmethod
     def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:

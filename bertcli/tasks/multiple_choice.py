@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -157,6 +157,7 @@ class MultipleChoice(LabeledTask):
     recognize = staticmethod(recognize_choices)
     metric = "accuracy"
     pipeline_tag = type
+    foreign_keys: ClassVar = {"text": "text", "choices": "choices"}  # one column with a list of choices
     mistake_words = shown.MistakeWords(marks={"right": "right", "given": "given"})
 
     @classmethod
@@ -172,11 +173,6 @@ class MultipleChoice(LabeledTask):
         text, choices = super().example(texts[:number], where, settings), tuple(texts[number:])
         columns = {**text.columns, "choices": list(choices)}
         return ChoiceExample(where, columns, text.given, choices=choices, label=None)
-
-    @classmethod
-    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """A text, and one column with a list of choices."""
-        return super().foreign_settings(config) | {"choices": "choices"}
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each choice: the pair of a text and "other text, choice".

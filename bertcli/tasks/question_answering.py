@@ -1,7 +1,7 @@
 """Start and end logits of the windows of a text -> its best spans (Devlin et al. 2019, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -49,6 +49,8 @@ class QuestionAnswering(LabeledTask):
     table_examples = staticmethod(question_examples)
     own_examples = staticmethod(read_squad)
     longest_row = 384  # as in BERT's release
+    fixed_texts = 2
+    foreign_keys: ClassVar = {"null_threshold": None}  # usual columns, and an answer to every question
     has_unanswered = False
     """Whether some question of the training data has no answer."""
 
@@ -56,11 +58,6 @@ class QuestionAnswering(LabeledTask):
     def check_settings(cls, settings: TaskSettings) -> None:
         if len(settings.text_columns) not in (0, 2):
             raise ValueError(f"text: two columns, the question's and the context's ({cls.type})")
-
-    @classmethod
-    def num_texts(cls, settings: TaskSettings) -> int:
-        """A question and its context."""
-        return 2
 
     @classmethod
     def reads(cls, settings: TaskSettings) -> str:
@@ -72,11 +69,6 @@ class QuestionAnswering(LabeledTask):
         question, context = texts
         columns = {"question": question, "context": context}
         return QuestionExample(where, columns, (question, context), id=where, answers=None)
-
-    @classmethod
-    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Usual columns, and an answer to every question."""
-        return {"null_threshold": None}
 
     def prepare(
         self, examples: Sequence[QuestionExample], report: Report, weights: ClassWeights = None

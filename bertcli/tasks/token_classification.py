@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -62,11 +62,8 @@ class TokenClassification(LabeledTask):
     table_examples = staticmethod(tagged_examples)
     own_examples = staticmethod(read_conll)
     is_cased = True
-
-    @classmethod
-    def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Usual columns."""
-        return {}
+    fixed_texts = 1  # also where CoNLL files need no name for its column
+    foreign_keys: ClassVar = {}
 
     def parts(self, prediction: Tagged) -> Sequence[str]:
         """The tag of each word."""
@@ -76,11 +73,6 @@ class TokenClassification(LabeledTask):
     def check_settings(cls, settings: TaskSettings) -> None:
         if len(settings.text_columns) > 1:
             raise ValueError(f"text: one column, not a pair ({cls.type})")
-
-    @classmethod
-    def num_texts(cls, settings: TaskSettings) -> int:
-        """One, also where CoNLL files need no name for its column."""
-        return 1
 
     @classmethod
     def usual_format(cls, settings: TaskSettings) -> str:
