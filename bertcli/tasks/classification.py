@@ -18,15 +18,14 @@ from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
-from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_classes
+from bertcli.tasks.labeled_texts import recognize_classes
 from bertcli.tasks.labels import class_labels, listed
-from bertcli.tasks.regression import encode_rows, pair_ranking
+from bertcli.tasks.regression import TextTask, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
-from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits
+from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
-from bertcli.tokenizer.tokenizer import Tokenizer
 
 THRESHOLD = 0.5
 """Least probability of a predicted label with `multi_label`."""
@@ -63,7 +62,7 @@ class Classified(Prediction):
         return f"{probabilities[self.labels[0]]:7.2%}  {self.labels[0]}  {text}"
 
 
-class Classification(LabeledTask):
+class Classification(TextTask):
     """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
     type = "classification"
@@ -71,10 +70,7 @@ class Classification(LabeledTask):
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
     label_set = staticmethod(class_labels)
-    head = "sequences"
     recognize = staticmethod(recognize_classes)
-    may_be_in = staticmethod(may_be_labeled_texts)
-    pipeline_tag = "text-classification"
     names_outputs = True
 
     @classmethod
@@ -134,10 +130,8 @@ class Classification(LabeledTask):
         if found := label_weights(weights, self.labels, examples):
             self._weights_C = torch.tensor([found[label] for label in self.labels])
 
-    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_rows(examples, tokenizer, self.settings.max_length, target=self._target)
-
-    def _target(self, label: Any) -> int | list[int]:
+    def target(self, label: Any) -> int | list[int]:
+        """The number of the label, or those of several."""
         return self._known(label) if self.multi_label else self.numbers[label]
 
     def _known(self, labels: Iterable[str]) -> list[int]:

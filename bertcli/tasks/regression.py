@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,19 +32,27 @@ LARGEST, FINEST = 1e30, 1e-5
 """Largest number that can be learned; least standard deviation that fp32 can hold, as a share of the mean."""
 
 
-def encode_rows(
-    examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int, target: Callable[[Any], Any]
-) -> list[Item]:
-    """An item for each `TextExample`; `target` turns a label into the loss's target, if there is a label."""
-    frame = tokenizer.frame
-    items: list[Item] = []
-    for place, (example, (a, *others)) in enumerate(encode_texts(examples, tokenizer)):
-        row = frame.fit(a, others[0] if others else None, max_length)
-        row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
-        full = len(a) + sum(map(len, others)) + frame.cost(bool(others))
-        answer = None if example.label is None else target(example.label)
-        items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
-    return items
+class TextTask(LabeledTask):
+    """A task with a row for each text or pair, which the head reads as a whole."""
+
+    head = "sequences"
+    pipeline_tag = "text-classification"
+    may_be_in = staticmethod(may_be_labeled_texts)
+
+    def target(self, label: Any) -> Any:
+        """The target of the loss for a label, here a number."""
+        return float(label)
+
+    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
+        """An item for each example."""
+        frame, items = tokenizer.frame, list[Item]()
+        for place, (example, (a, *others)) in enumerate(encode_texts(examples, tokenizer)):
+            row = frame.fit(a, others[0] if others else None, self.settings.max_length)
+            row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
+            full = len(a) + sum(map(len, others)) + frame.cost(bool(others))
+            answer = None if example.label is None else self.target(example.label)
+            items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
+        return items
 
 
 def pair_ranking(
@@ -77,7 +85,7 @@ def _read(row: Row, column: str, settings: TaskSettings) -> float:
     return number
 
 
-class Regression(LabeledTask):
+class Regression(TextTask):
     """One number a text, by squared error; or a probability, by binary cross-entropy (`sigmoid`).
 
     In training the numbers are standardized by their mean and standard deviation.
@@ -86,11 +94,8 @@ class Regression(LabeledTask):
     type = "regression"
     keys = ("sigmoid",)
     table_examples = staticmethod(partial(text_examples, read=_read))
-    head = "sequences"
     recognize = staticmethod(recognize_numbers)
-    may_be_in = staticmethod(may_be_labeled_texts)
     metric = "pearson_spearman"
-    pipeline_tag = "text-classification"
     mistake_words = MistakeWords(
         title="Largest errors",
         are_wrong="are off by half a unit or more",
@@ -123,9 +128,6 @@ class Regression(LabeledTask):
         """Take mean and standard deviation of the examples' numbers, but not with `sigmoid`."""
         if not self.settings.sigmoid:
             self.standardization = _standardization(examples, report)
-
-    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        return encode_rows(examples, tokenizer, self.settings.max_length, target=float)
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """The loss; its unit is the square of the numbers' own."""
