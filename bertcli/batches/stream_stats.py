@@ -43,7 +43,7 @@ def measure_stream(
     """
     count: Counter[str] = Counter()
     by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
-    digest = hashlib.sha256()
+    digest, labels = hashlib.sha256(), enumerate(stream.pairs.labels)
     for step, micro_batches in enumerate(steps):
         batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
         count["batches"] += 1
@@ -57,10 +57,7 @@ def measure_stream(
         "batches": count["batches"],
         "pairs": count["rows"],
         "tokens": count["tokens"],
-        "label_shares": {
-            name: _share(count[f"label {number}"], count["labels"])
-            for number, name in enumerate(stream.pairs.labels)
-        },
+        "label_shares": {name: _share(count[f"label {i}"], count["labels"]) for i, name in labels},
         "same_document_share": _share(count["same_document"], count["not_next"]),
         "fill": _share(count["tokens"], count["positions"]),
         "masked_share": _share(count["masked"], count["maskable"]),

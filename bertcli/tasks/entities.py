@@ -59,13 +59,11 @@ def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
         right.update(chunk.type for chunk in true_chunks & tag_chunks)
         words += len(true_tags)
         right_words += sum(a == b for a, b in zip(true_tags, tags, strict=True))
-    overall = precision_recall_f1(right.total(), found.total(), true.total())
+    overall, kinds = precision_recall_f1(right.total(), found.total(), true.total()), sorted(true | found)
     return {
         **{name: overall[name] for name in ("precision", "recall", "f1")},
         "accuracy": right_words / max(1, words),
-        "per_type": {
-            each: precision_recall_f1(right[each], found[each], true[each]) for each in sorted(true | found)
-        },
+        "per_type": {kind: precision_recall_f1(right[kind], found[kind], true[kind]) for kind in kinds},
     }
 
 

@@ -150,10 +150,8 @@ class QuestionAnswering(LabeledTask):
 
     def best(self, passages: Sequence[qa.ContextWindow], logits: Logits) -> list[qa.Span]:
         """The best spans of a context, the best first, in the context's tokens; none in an empty one."""
-        inside = [
-            logits_T2[passage.first : passage.first + len(passage.window)]
-            for passage, logits_T2 in zip(passages, logits, strict=True)
-        ]
+        pairs = zip(passages, logits, strict=True)
+        inside = [logits_T2[passage.first :][: len(passage.window)] for passage, logits_T2 in pairs]
         return qa.best_spans([passage.window for passage in passages], inside)
 
     def is_right(self, example: QuestionExample, prediction: qa.Answered) -> bool:
@@ -179,10 +177,8 @@ class QuestionAnswering(LabeledTask):
         above = [difference for difference in differences if difference > threshold]
         if above:  # between two questions, so that another precision or batch changes no answer
             threshold = (threshold + min(above)) / 2
-        answers = [
-            "" if difference > threshold else answer
-            for answer, difference in zip(best, differences, strict=True)
-        ]
+        pairs = zip(best, differences, strict=True)
+        answers = ["" if difference > threshold else answer for answer, difference in pairs]
         return qa.answer_scores(gold, answers) | found | {"null_threshold": threshold}
 
     def verdict(self, examples: Sequence[QuestionExample], metrics: Mapping[str, Any]) -> Verdict:
@@ -214,11 +210,8 @@ class QuestionAnswering(LabeledTask):
             item, (first, last) = sums.index(min(sums)), qa.NOWHERE
         else:
             item, first, last = qa.place_of(self.best(passages, logits)[0], passages)
-        return Output(
-            answered.answer or qa.NO_ANSWER,
-            lambda logits_BT2: logits_BT2[:, first, 0] + logits_BT2[:, last, 1],
-            item=item,
-        )
+        said = answered.answer or qa.NO_ANSWER
+        return Output(said, lambda logits_BT2: logits_BT2[:, first, 0] + logits_BT2[:, last, 1], item=item)
 
     def read(self, example: QuestionExample, item: Item, number: int, tokenizer: Tokenizer) -> ReadRow:
         """The question and a window of the context."""

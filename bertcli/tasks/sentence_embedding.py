@@ -16,7 +16,7 @@ from bertcli.tasks import compared_vectors as compared
 from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.label_cells import read_number
 from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
-from bertcli.tasks.shown import Mistake, MistakeWords, Prediction
+from bertcli.tasks.shown import Kind, Mistake, MistakeWords, Prediction
 from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
@@ -78,11 +78,9 @@ class SentenceEmbedding(LabeledTask, JointTask):
         super().__init__(settings, labels)
         self.has_scores = settings.label is not None
         self.metric = "spearman" if self.has_scores else "mrr"
+        marks: dict[Kind, str] = {} if self.has_scores else {"right": "right", "given": "given"}
         self.mistake_words = MistakeWords(
-            are_wrong="are not in their place",
-            worst="worst",
-            score="place",
-            marks={} if self.has_scores else {"right": "right", "given": "given"},
+            are_wrong="are not in their place", worst="worst", score="place", marks=marks
         )
 
     @classmethod

@@ -224,9 +224,7 @@ class TokenClassification(LabeledTask):
         bounds = np.cumsum([0, *map(len, tokenizer.encode_words(example.words))])
         pieces = int(bounds[-1])
         bounds += layout.positions[0] - bounds[layout.words[0]]
-        places = (
-            range(max(start, window.start), min(stop, window.stop))
-            for start, stop in pairwise(bounds.tolist())
-        )
+        ends = pairwise(bounds.tolist())
+        places = (range(max(start, window.start), min(stop, window.stop)) for start, stop in ends)
         words = [Word(text, tokens, 0) for text, tokens in zip(example.words, places, strict=True) if tokens]
         return row_of(row, words, pieces)
