@@ -57,9 +57,9 @@ class BatchSizes:
     of a step therefore depend only on the sizes of the steps before it.
     """
 
-    def __init__(self, value: int | tuple[int, int], ramp_steps: int) -> None:
-        """`ramp_steps`: the argument of `config.section.value_at`."""
-        self.largest = max(ends(value))
+    def __init__(self, value: int | tuple[int, int], ramp_steps: int = 1) -> None:
+        """`ramp_steps`: the steps in which `value` moves, if it has a start and an end (`value_at`)."""
+        self.largest, self.ramp_steps = max(ends(value)), ramp_steps
         self._end = ends(value)[1]
         moving = ramp_steps if len(set(ends(value))) > 1 else 0
         sizes = [round(value_at(value, step, ramp_steps)) for step in range(moving)]
@@ -88,7 +88,7 @@ def num_steps(config: PretrainRecipe, frame: Frame, num_tokens: float) -> int:
     if training.epochs is None:
         return training.steps or DEFAULT_STEPS
     tokens = training.epochs * num_tokens
-    fewest = tokens_until(data, frame, BatchSizes(min(ends(training.batch_size)), 1), step=1)
+    fewest = tokens_until(data, frame, BatchSizes(min(ends(training.batch_size))), step=1)
     numbers = range(math.ceil(tokens / max(1, fewest)) + 1)
 
     def read(steps: int, ramp: int) -> int:

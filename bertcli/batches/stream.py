@@ -34,22 +34,11 @@ class BatchStream:
     """The batches by step number, in [0, 2^62 / batch_size)."""
 
     def __init__(
-        self,
-        store: TokenStore,
-        tokenizer: Tokenizer,
-        config: DataRecipe,
-        seed: int,
-        batch_size: int | tuple[int, int],
-        ramp_steps: int = 1,
+        self, store: TokenStore, tokenizer: Tokenizer, config: DataRecipe, seed: int, sizes: BatchSizes
     ):
-        """Open the stream.
+        """Open the stream. `config.mask_rate` moves in the steps in which `sizes` move.
 
-        Args:
-            ramp_steps: steps in which `batch_size` and `config.mask_rate` move, if they have a start and an
-                end.
-
-        Raises:
-            UserError: the store cannot give the rows that the objective needs.
+        Raises `UserError` if the store cannot give the rows that the objective needs.
         """
         self.objective = OBJECTIVES[config.objective]
         self.pairs = self.objective.pairs
@@ -58,8 +47,7 @@ class BatchStream:
             raise UserError(f"the token store holds no tokens on this side; {mend}")
         if problem := pair_problem(self.pairs, store):
             raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
-        self.store, self.config, self.seed = store, config, seed
-        self.sizes, self._ramp_steps = BatchSizes(batch_size, ramp_steps), ramp_steps
+        self.store, self.config, self.seed, self.sizes = store, config, seed, sizes
         self._tokenizer = tokenizer
 
     @property
@@ -114,7 +102,7 @@ class BatchStream:
 
     def mask_rate(self, step: int) -> float:
         """Share of the tokens to predict."""
-        return value_at(self.config.mask_rate, step, self._ramp_steps)
+        return value_at(self.config.mask_rate, step, self.sizes.ramp_steps)
 
     def _batch(self, slots: Slots, spans: Spans, step: int) -> Batch:
         is_pair, size = self.pairs.is_pair, self._tokenizer.vocab_size
@@ -178,10 +166,8 @@ def pair_problem(rule: PairRule, store: TokenStore) -> str | None:
 def training_stream(config: PretrainRecipe, store: OpenStore) -> BatchStream:
     """The batches of a run. Raises the `UserError` of `BatchStream`."""
     steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
-    batch_size, ramp = config.training.batch_size, ramp_steps(config, steps)
-    return BatchStream(
-        store.train, store.tokenizer, config.data, seed=config.seed, batch_size=batch_size, ramp_steps=ramp
-    )
+    sizes = BatchSizes(config.training.batch_size, ramp_steps(config, steps))
+    return BatchStream(store.train, store.tokenizer, config.data, seed=config.seed, sizes=sizes)
 
 
 def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[MicroBatch]]:

@@ -38,7 +38,7 @@ class Distillation:
         cosine; mlm is always measured."""
         self._words, self._temperature = words, temperature
         self.teacher = teacher.eval().requires_grad_(False)
-        self._weights = dict(zip(("kl", "mlm", "cosine"), weights, strict=True))
+        self._weights: dict[str, float] = dict(zip(("kl", "mlm", "cosine"), weights, strict=True))
         self._left_out = {name for name in ("kl", "cosine") if self._weights[name] == 0}
 
     def counts(self, batch: Batch) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.batches.share import MicroBatch, Share
+from bertcli.batches.share import BatchSizes, MicroBatch, Share
 from bertcli.batches.slots import DAMAGED, Slots, Spans, checked, damage_named, walk
 from bertcli.batches.stream import BatchStream, pair_problem
 from bertcli.config.load import check_config
@@ -76,7 +76,7 @@ class LaidRows(BatchStream):
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, config: DataRecipe, batch_size: int):
         """Read the store. Raises `UserError` if it is empty or damaged."""
-        super().__init__(store, tokenizer, config, seed=HELDOUT_SEED, batch_size=batch_size)
+        super().__init__(store, tokenizer, config, seed=HELDOUT_SEED, sizes=BatchSizes(batch_size))
         with damage_named():
             self._starts = store.sentences[store.documents].astype(np.int64)
         tokens = np.diff(self._starts)
@@ -140,7 +140,7 @@ class HeldoutBatches:
         if objective.generates:
             own = {"mask_rate": ends(config.mask_rate)[1], "mask_split": config.mask_split}
             rule = with_values(rule, own)
-        drawn = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, batch_size=batch_size)
+        drawn = BatchStream(store, tokenizer, rule, seed=HELDOUT_SEED, sizes=BatchSizes(batch_size))
         budget = math.inf if at_most is None else at_most
         self.pairs, self._drawn, self._laid = drawn.pairs, drawn, None
         num_drawn = math.ceil(store.num_tokens / (batch_size * drawn.max_tokens))

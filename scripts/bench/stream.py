@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from bertcli.batches.order import make_key, permute
+from bertcli.batches.share import BatchSizes
 from bertcli.batches.stream import BatchStream
 from bertcli.config.run import with_values
 from bertcli.corpus.token_store import open_store
@@ -68,7 +69,7 @@ def main() -> None:
         for masking in ("token", "word", "span"):
             config = with_values(as_in_bert(objective, arguments.length), {"masking": masking})
             stream = BatchStream(
-                store.train, store.tokenizer, config, seed=0, batch_size=arguments.batch_size
+                store.train, store.tokenizer, config, seed=0, sizes=BatchSizes(arguments.batch_size)
             )
             rates = [tokens_per_second(stream, 100 * run, 100) for run in range(7)]
             print(f"{objective.name}, {masking}: {statistics.median(rates):,.0f} tokens/s (median of 7)")

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from bertcli.batches.order import make_key, permute
-from bertcli.batches.share import Share
+from bertcli.batches.share import BatchSizes, Share
 from bertcli.batches.slots import draw_slots
 from bertcli.batches.stream import BatchStream
 from bertcli.config.run import DataRecipe, ModelRecipe
@@ -197,13 +197,7 @@ def measure(folder: Path) -> dict[str, Any]:
     if counts.tokens > SMALL:
         train = replace(train, **even_offsets(counts))
     for objective in (MLM_NSP, MLM):
-        stream = BatchStream(
-            train,
-            store.tokenizer,
-            data_config(objective),
-            0,
-            BATCH_SIZE,
-        )
+        stream = BatchStream(train, store.tokenizer, data_config(objective), 0, BatchSizes(BATCH_SIZE))
         times = []
         for step in range(STEPS):
             begun = time.process_time()
@@ -214,7 +208,7 @@ def measure(folder: Path) -> dict[str, Any]:
     for name, advice in (("read ahead", mmap.MADV_NORMAL), ("as is", mmap.MADV_RANDOM)):
         figures[f"ms_per_batch ids {name}"] = _ids_ms(store.train.ids, advice)
     for rows in (1 << 13, 1 << 15, 1 << 17):
-        stream = BatchStream(train, store.tokenizer, data_config(MLM_NSP), 0, rows)
+        stream = BatchStream(train, store.tokenizer, data_config(MLM_NSP), 0, BatchSizes(rows))
         begun = time.process_time()
         for step in range(3):
             stream.spans(draw_slots(0, step, step * rows, batch_size=rows), step)
@@ -247,7 +241,8 @@ def _ids_ms(ids: np.ndarray, advice: int) -> float:
 def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) -> dict[str, float]:
     """Pages of each array of offsets that a row reads, those that rows of a batch share counted once."""
     offsets = even_offsets(counts)
-    stream = BatchStream(replace(train, **offsets), tokenizer, data_config("mlm+nsp"), 0, BATCH_SIZE)  # pyright: ignore
+    counted = replace(train, **offsets)  # pyright: ignore
+    stream = BatchStream(counted, tokenizer, data_config("mlm+nsp"), 0, BatchSizes(BATCH_SIZE))
     for array in offsets.values():
         array.pages = []
     stream[0]

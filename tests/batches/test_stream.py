@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertcli.batches.share import Share
+from bertcli.batches.share import BatchSizes, Share
 from bertcli.batches.stream import BatchStream
 from bertcli.batches.stream_stats import measure_stream, show_pairs
 from bertcli.corpus.build import prepare_store
@@ -35,7 +35,7 @@ def stream_of(store: OpenStore, batch_size: int = 32, seed: int = 3, **changes: 
         store.tokenizer,
         data_config(**({"max_length": 64} | changes)),
         seed,
-        batch_size,
+        BatchSizes(batch_size),
     )
 
 
@@ -145,24 +145,25 @@ def test_shown_pairs_mark_masks_and_labels(store: OpenStore) -> None:
 def test_one_document_alone_is_an_error_that_says_what_to_do(store: OpenStore) -> None:
     lonely = make_store([[5, 5, 5]])
     with pytest.raises(UserError, match=r"at least two documents.*set.*data.objective: mlm"):
-        BatchStream(lonely, store.tokenizer, data_config(), 0, 8)
-    assert BatchStream(lonely, store.tokenizer, data_config(objective="mlm"), 0, 8)[0].labels_B is None
+        BatchStream(lonely, store.tokenizer, data_config(), 0, BatchSizes(8))
+    alone = BatchStream(lonely, store.tokenizer, data_config(objective="mlm"), 0, BatchSizes(8))
+    assert alone[0].labels_B is None
 
 
 def test_one_sentence_a_document_is_an_error_that_says_what_to_do(store: OpenStore) -> None:
     with pytest.raises(UserError, match=r"every document of the corpus is one sentence.*data.objective: mlm"):
-        BatchStream(make_store([[5], [6], [7]]), store.tokenizer, data_config(), 0, 8)
+        BatchStream(make_store([[5], [6], [7]]), store.tokenizer, data_config(), 0, BatchSizes(8))
 
 
 def test_an_empty_side_is_an_error(store: OpenStore) -> None:
     empty = make_store([])
     with pytest.raises(UserError, match="no tokens on this side"):
-        BatchStream(empty, store.tokenizer, data_config(), 0, 8)
+        BatchStream(empty, store.tokenizer, data_config(), 0, BatchSizes(8))
 
 
 def test_reuse_of_few_true_pairs_is_reported(store: OpenStore) -> None:
     posts = make_store([[20]] * 500 + [[20, 20]] * 2)
-    lines = BatchStream(posts, store.tokenizer, data_config(), 0, 8).reuse_lines(100)
+    lines = BatchStream(posts, store.tokenizer, data_config(), 0, BatchSizes(8)).reuse_lines(100)
     assert any("2 places give a true pair, each used about 2e+02 times" in line for line in lines)
     assert any(line.startswith("warning: few places give a true pair") for line in lines)
 

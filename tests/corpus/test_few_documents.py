@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertcli.advice.check.pretraining import check_pretraining
 from bertcli.batches.pairs import draw_pairs, draw_sizes
-from bertcli.batches.share import Share
+from bertcli.batches.share import BatchSizes, Share
 from bertcli.batches.slots import NOT_NEXT, draw_slots
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
@@ -141,7 +141,7 @@ def test_one_long_document_and_short_ones_train_pairs_and_evaluate_without(
     assert store.train.num_sources == len(texts)
     assert store.heldout.num_sources == 1
     assert store.heldout.num_sentences == pytest.approx(75, abs=10)
-    assert BatchStream(store.train, store.tokenizer, data_config(), 0, 8)[0].labels_B is not None
+    assert BatchStream(store.train, store.tokenizer, data_config(), 0, BatchSizes(8))[0].labels_B is not None
     heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(), 8)
     assert not heldout.pairs.is_pair
     assert len(list(heldout.steps(Share(8)))) == heldout.num_batches > 0
@@ -172,9 +172,10 @@ def test_the_b_of_a_notnext_pair_is_no_other_piece_of_its_document(tmp_path: Pat
 def test_pairs_of_one_document_are_refused_and_mlm_is_not(tmp_path: Path) -> None:
     store = prepare_store(write_documents(tmp_path, 1), silent, processes=0)
     with pytest.raises(UserError, match=r"sentence pairs .* need at least two documents"):
-        BatchStream(store.train, store.tokenizer, data_config(), 0, 8)
+        BatchStream(store.train, store.tokenizer, data_config(), 0, BatchSizes(8))
     for side in (store.train, store.heldout):
-        assert BatchStream(side, store.tokenizer, data_config(objective="mlm"), 0, 8)[0].num_rows == 8
+        stream = BatchStream(side, store.tokenizer, data_config(objective="mlm"), 0, BatchSizes(8))
+        assert stream[0].num_rows == 8
 
 
 def test_the_store_is_the_same_however_it_is_built_and_where_it_was_killed(

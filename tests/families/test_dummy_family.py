@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
-from bertcli.batches.share import Share
+from bertcli.batches.share import BatchSizes, Share
 from bertcli.batches.stream import BatchStream
 from bertcli.config.task import TaskSettings
 from bertcli.families.registry import FAMILIES
@@ -183,7 +183,7 @@ def test_it_learns_a_task_and_keeps_it(folder: Path, tmp_path: Path):
 def test_its_rows_of_pretraining_are_those_of_its_frame(tokenizer: Tokenizer, objective: str):
     store = make_store([[3, 4, 2, 5], [6, 1, 3], [2, 2]], vocab_size=len(VOCABULARY))
     config = data_config(max_length=16, objective=objective, short_pair_probability=0.5)
-    stream = BatchStream(store, tokenizer, config, seed=1, batch_size=16)
+    stream = BatchStream(store, tokenizer, config, seed=1, sizes=BatchSizes(16))
     batch = stream[0]
     ids_BT = batch.ids_BT.clone()
     ids_BT[batch.rows_M, batch.columns_M] = batch.targets_M

@@ -12,6 +12,7 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bertcli.batches.share import BatchSizes
 from bertcli.batches.stream import BatchStream
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.sample import sample_paragraphs
@@ -93,7 +94,7 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
         def batches() -> None:
             for objective in ("mlm", "mlm+nsp"):
                 data = data_config(objective=objective, max_length=16)
-                BatchStream(store.train, store.tokenizer, data, 0, 3)[5]
+                BatchStream(store.train, store.tokenizer, data, 0, BatchSizes(3))[5]
 
         def vocabulary() -> None:
             texts = sample_paragraphs(find_sources(config.corpus.files), config.corpus, 1.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bertcli.batches.share import BatchSizes
 from bertcli.batches.stream import BatchStream
 from bertcli.config.load import save_config
 from bertcli.config.run import with_values
@@ -33,7 +34,9 @@ ARRAYS = sorted(MANIFEST["arrays"])
 def draw_batches(folder: Path) -> None:
     store = open_store(folder)
     for objective in ("mlm", "mlm+nsp"):
-        BatchStream(store.train, store.tokenizer, data_config(objective=objective, max_length=16), 0, 4)[3]
+        BatchStream(
+            store.train, store.tokenizer, data_config(objective=objective, max_length=16), 0, BatchSizes(4)
+        )[3]
     assert f"{store.manifest.unk_rate:.3f} {store.manifest.tokens_per_word:.3f}"
 
 

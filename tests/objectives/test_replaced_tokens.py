@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from bertcli.batches.share import Share
+from bertcli.batches.share import BatchSizes, Share
 from bertcli.batches.stream import BatchStream
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
@@ -37,7 +37,7 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stream_of(folder: Path, **keys) -> tuple[OpenStore, BatchStream]:
     store = open_store(folder / "store")
     data = data_config(objective="rtd", max_length=32, mask_split=(0.85, 0.0, 0.15), **keys)
-    return store, BatchStream(store.train, store.tokenizer, data, seed=3, batch_size=12)
+    return store, BatchStream(store.train, store.tokenizer, data, seed=3, sizes=BatchSizes(12))
 
 
 @torch.no_grad()

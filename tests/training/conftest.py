@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.batches.share import BatchSizes
 from bertcli.batches.stream import BatchStream
 from bertcli.corpus.build import prepare_store
 from tests.decided import recipe
@@ -15,4 +16,4 @@ def stream(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchStrea
     value = small_config(corpus, tmp_path_factory.mktemp("run"))
     config = recipe(value)
     store = prepare_store(config, lambda line: None)
-    return BatchStream(store.train, store.tokenizer, config.data, seed=1, batch_size=64)
+    return BatchStream(store.train, store.tokenizer, config.data, seed=1, sizes=BatchSizes(64))

@@ -186,7 +186,8 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
                 objective=objective,
                 mask_rate=mask_rate,
             )
-        stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, batch_size=batch_size)
+        sizes = BatchSizes(batch_size)
+        stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, sizes=sizes)
         return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
 
     # A vocabulary that is not trained yet will have rows as WordPiece has them.

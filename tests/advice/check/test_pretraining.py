@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertcli.advice.check import lines as batches
 from bertcli.advice.check import pretraining
-from bertcli.batches.share import num_steps
+from bertcli.batches.share import BatchSizes, num_steps
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
 from bertcli.config.load import check_config
@@ -121,7 +121,7 @@ def test_steps_of_an_epoch_are_those_of_the_run(folder: Path, objective: str) ->
     config = decide_recipe(given, silent)
     figures, _ = check(config)
     store = prepare_store(config, silent)
-    stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, 8)
+    stream = BatchStream(store.train, store.tokenizer, config.data, config.seed, BatchSizes(8))
     frame = store.tokenizer.frame
     assert figures["steps_per_epoch"] == num_steps(config, frame, store.train.num_tokens)
     assert figures["pairs_per_epoch"] == 8 * figures["steps_per_epoch"]
@@ -139,7 +139,9 @@ def stops(config: PretrainRecipe) -> str:
 def start(config: PretrainRecipe) -> None:
     """What a run does with its data before the first step."""
     store = prepare_store(config, silent)
-    BatchStream(store.train, store.tokenizer, config.data, config.seed, config.training.batch_size)
+    BatchStream(
+        store.train, store.tokenizer, config.data, config.seed, BatchSizes(config.training.batch_size)
+    )
 
 
 FAILING: dict[str, tuple[bytes, dict[str, Any], str]] = {
