@@ -1,6 +1,5 @@
 """The facts of a labeled task: what it reads, and what its model folders show."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ _MOST_OUTPUTS = 1 << 20
 """A limit that is higher than any head needs."""
 
 
-class TaskFacts(ABC):
+class TaskFacts:
     """The part of a `LabeledTask` that is known before there are examples; all of it belongs to the class.
 
     Attributes:
@@ -35,6 +34,8 @@ class TaskFacts(ABC):
         in_windows: whether a long text is divided into several items; else it is cut.
         foreign_keys: the settings for a `config.json` that another library wrote, beside the length of rows:
             columns have transformers' names.
+        table_examples: gives an example for each row of a table. Raises `UserError` if a column is missing.
+        own_examples: gives the examples of a file in the format of `formats` that is no table.
         may_be_in: says whether JSON or Parquet has labels of this task, and is no corpus; None: if
             `recognize` recognizes it.
     """
@@ -53,6 +54,8 @@ class TaskFacts(ABC):
     names_outputs: ClassVar[bool] = False
     in_windows: ClassVar[bool] = False
     foreign_keys: ClassVar[Mapping[str, Any]] = {"text": "text"}
+    table_examples: ClassVar[Callable[[Table], Iterator[Example | BadRow]]]
+    own_examples: ClassVar[Callable[[LabeledFile], Iterator[Example | BadRow]]]
     may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
 
     @staticmethod
@@ -106,16 +109,6 @@ class TaskFacts(ABC):
     def usual_format(cls, settings: TaskSettings) -> str:
         """The format of a file whose name does not say it."""
         return "tsv"
-
-    @staticmethod
-    @abstractmethod
-    def table_examples(table: Table) -> Iterator[Example | BadRow]:
-        """An example for each row of a table. Raises `UserError` if a column is missing."""
-
-    @staticmethod
-    def own_examples(file: LabeledFile) -> Iterator[Example | BadRow]:
-        """The examples of a file in the format of `formats` that is no table."""
-        raise NotImplementedError
 
     @classmethod
     def example(cls, texts: Sequence[str], where: str, settings: TaskSettings) -> Example:

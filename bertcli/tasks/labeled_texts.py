@@ -55,13 +55,12 @@ def _labeled_texts(sample: Sample, type: str) -> Recognized | None:
         return None
     keys = {"text": [each.name for each in pair] if pair else text.name}
     others = [each for each in columns if each.is_text and each not in texts]
-    comments = {}
     if pair:
-        comments["text"] = f"two texts that make a pair; or {scalar(text.name)} alone"
+        found.comments["text"] = f"two texts that make a pair; or {scalar(text.name)} alone"
     elif others:
         as_pair = scalar([text.name, others[0].name])
-        comments["text"] = f"the likeliest; or {names_of(others)}; or a pair: {as_pair}"
-    return Recognized(keys | found.keys, comments | found.comments, found.summary)
+        found.comments["text"] = f"the likeliest; or {names_of(others)}; or a pair: {as_pair}"
+    return Recognized(keys | found.keys, found.comments, found.summary)
 
 
 def _label(sample: Sample, texts: Sequence[Column]) -> Recognized | None:
