@@ -76,8 +76,7 @@ class Layout:
 
 def conll_lines(path: Path, decoding: Decoding) -> Iterator[Line]:
     """The (number, fields) of each line; a blank line has no fields. Damaged lines are kept."""
-    for number, line in enumerate(all_lines(path, decoding), start=1):
-        yield number, conll_fields(line)
+    return enumerate(map(conll_fields, all_lines(path, decoding)), start=1)
 
 
 def conll_fields(line: str) -> list[str]:

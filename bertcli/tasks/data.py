@@ -9,10 +9,10 @@ from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.objectives.base import JointTask
-from bertcli.tasks.data_report import Sizes, describe
+from bertcli.tasks.data_report import describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
-from bertcli.tasks.supervised import Item, LabeledTask, build_task, full_lengths
+from bertcli.tasks.supervised import Item, LabeledTask, build_task
 from bertcli.tasks.table import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -65,7 +65,7 @@ def load_labeled_data(config: FinetuneConfig, tokenizer: Tokenizer, report: Repo
     task.prepare(train, report, config.task.class_weights)
     examples = {"train": train} if dev is None else {"train": train, "dev": dev}
     splits = {name: Split(rows, task.encode(rows, tokenizer)) for name, rows in examples.items()}
-    sizes = {name: Sizes(full_lengths(split.items), len(split.items)) for name, split in splits.items()}
-    for line in describe(examples, sizes, settings):
+    items = {name: split.items for name, split in splits.items()}
+    for line in describe(examples, items, settings):
         report(line)
     return LabeledData(task, splits["train"], splits.get("dev"))

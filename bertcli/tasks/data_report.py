@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import shortened
 from bertcli.tasks.label_doubts import label_doubts
+from bertcli.tasks.supervised import Items, full_lengths
 
 _LISTED = 12
 """Number of labels that are named; the others are counted."""
@@ -22,22 +22,9 @@ Splits = Mapping[str, Sequence[Example]]
 """Examples by split: "train", "dev"."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How much of a file the model reads.
-
-    Attributes:
-        lengths: tokens of each row, special tokens included, before it was cut or divided into windows.
-        items: how many items batches are drawn from: windows for tasks that divide long texts, else rows.
-    """
-
-    lengths: Sequence[int]
-    items: int
-
-
-def describe(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> list[str]:
+def describe(splits: Splits, items: Mapping[str, Items], settings: TaskSettings) -> list[str]:
     """Lines to print. The arguments are those of `figures`."""
-    found = figures(splits, sizes, settings)
+    found = figures(splits, items, settings)
     doubts = label_doubts(found.get("counts", {}), splits, settings)
     return overview(found) + _warnings(found) + [f"warning: {each.problem}; {each.mend}" for each in doubts]
 
@@ -60,12 +47,12 @@ def overview(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) -> dict[str, Any]:
+def figures(splits: Splits, items: Mapping[str, Items], settings: TaskSettings) -> dict[str, Any]:
     """The figures behind `describe`, by name.
 
     Args:
         splits: the examples of "train", and of "dev" if there is one.
-        sizes: the sizes of each split that could be encoded.
+        items: those of each split that could be encoded, in the order of its examples.
 
     Returns:
         `rows`, `counts` and `duplicates`, each {train, dev}, or {train} without dev. `counts` are the rows of
@@ -83,8 +70,8 @@ def figures(splits: Splits, sizes: Mapping[str, Sizes], settings: TaskSettings) 
     return {
         "rows": {split: len(each) for split, each in splits.items()},
         what: {split: count(each) for split, each in splits.items()},
-        "lengths": {split: _lengths(each.lengths, settings.max_length) for split, each in sizes.items()},
-        **({"windows": {split: each.items for split, each in sizes.items()}} if in_windows else {}),
+        "lengths": {split: _lengths(each, settings.max_length) for split, each in items.items()},
+        **({"windows": {split: len(each) for split, each in items.items()}} if in_windows else {}),
         "duplicates": {
             **{split: len(each) - len({e.texts for e in each}) for split, each in repeated.items()},
             **({} if dev is None else {"across": _across(train, dev, hashes)}),
@@ -114,7 +101,9 @@ def _across(train: Sequence[Example], dev: Sequence[Example], hashes: Mapping[st
     return sum(each.texts in texts for each in _among(dev, np.isin(hashes["dev"], hashes["train"])))
 
 
-def _lengths(lengths: Sequence[int], max_length: int) -> dict[str, Any]:
+def _lengths(items: Items, max_length: int) -> dict[str, Any]:
+    """Figures on the tokens of each row, special ones included, before it was cut or divided into windows."""
+    lengths = full_lengths(items)
     return {
         "median": int(np.median(lengths)),
         "p95": int(np.percentile(lengths, 95)),

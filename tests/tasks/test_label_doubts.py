@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from bertcli.tasks.data_report import Sizes, describe
+from bertcli.tasks.data_report import describe
 from bertcli.tasks.examples import TaggedExample, TextExample
 from bertcli.tasks.label_doubts import LabelDoubt, label_doubts
+from bertcli.tasks.supervised import Item
 from tests.tasks.reading import settings, words
 
 
@@ -66,6 +67,7 @@ def test_blanks_around_labels_are_said() -> None:
 
 def test_types_of_entities_are_doubted_too() -> None:
     tagged = [TaggedExample("", {}, ("a",), ("a",), (), (tag,)) for tag in ("B-LOC", "B-loc")]
-    lines = describe({"train": tagged}, {"train": Sizes([3, 3], 2)}, words())
+    items = [Item(example, (), None, full_length=3) for example in range(2)]
+    lines = describe({"train": tagged}, {"train": items}, words())
     assert lines[-1].startswith("warning: labels that differ only in case,")
     assert "'LOC' (1), 'loc' (1); the model learns each as a class of its own" in lines[-1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bertcli.tasks.data_report import Sizes, describe, figures
+from bertcli.tasks.data_report import describe, figures
 from bertcli.tasks.examples import Answer, ChoiceExample, QuestionExample, TaggedExample, TextExample
+from bertcli.tasks.supervised import Item
 from tests.tasks.reading import choices, questions, settings, words
 
 
@@ -19,16 +20,24 @@ TRAIN = [
 ]
 DEV = [row("b", "spam"), row("c", "ham"), row("c", "ham")]
 BOTH = {"train": TRAIN, "dev": DEV}
-SIZES = {"train": Sizes([10, 20, 30, 200], 4), "dev": Sizes([5, 5, 5], 3)}
+
+
+def items(*lengths: int, number: int = 0) -> list[Item]:
+    """An item for each of these full lengths; the first example has more of them, up to `number` in all."""
+    own = [Item(example, (), None, full_length=length) for example, length in enumerate(lengths)]
+    return own + own[:1] * (number - len(own))
+
+
+ITEMS = {"train": items(10, 20, 30, 200), "dev": items(5, 5, 5)}
 
 
 def train_alone(examples):
     """The arguments of a file without dev data, its rows 5 tokens each."""
-    return {"train": examples}, {"train": Sizes([5] * len(examples), len(examples))}
+    return {"train": examples}, {"train": items(*[5] * len(examples))}
 
 
 def test_figures():
-    assert figures(BOTH, SIZES, settings()) == {
+    assert figures(BOTH, ITEMS, settings()) == {
         "rows": {"train": 4, "dev": 3},
         "counts": {"train": {"ham": 2, "spam": 2}, "dev": {"ham": 2, "spam": 1}},
         "lengths": {
@@ -41,7 +50,7 @@ def test_figures():
 
 
 def test_lines():
-    assert describe(BOTH, SIZES, settings()) == [
+    assert describe(BOTH, ITEMS, settings()) == [
         "train: 4 rows; ham 2 (50.0%), spam 2 (50.0%)",
         "dev: 3 rows; ham 2 (66.7%), spam 1 (33.3%)",
         "lengths: median 25 tokens, 95 % up to 174, longest 200; 25.0% are cut at 128 (task.max_length)",
@@ -91,9 +100,9 @@ def test_what_is_counted_of_the_other_tasks():
 
 def test_windows_are_counted_beside_rows():
     tagged = [TaggedExample("", {}, ("New York",), ("New", "York"), (), ("B-LOC", "I-LOC"))] * 3
-    sizes = {"train": Sizes([1000, 20, 300], 12)}
-    assert figures({"train": tagged}, sizes, words())["windows"] == {"train": 12}
-    assert describe({"train": tagged}, sizes, words())[:2] == [
+    windows = {"train": items(1000, 20, 300, number=12)}
+    assert figures({"train": tagged}, windows, words())["windows"] == {"train": 12}
+    assert describe({"train": tagged}, windows, words())[:2] == [
         "train: 3 rows in 12 windows; LOC 3 (100.0%)",
         "lengths: median 300 tokens, 95 % up to 930, longest 1,000; 66.7% are read in several windows of 128 "
         "(task.max_length)",

@@ -17,12 +17,12 @@ from bertcli.config.run import with_values
 from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
-from bertcli.tasks.data_report import Sizes, Splits, figures
+from bertcli.tasks.data_report import Splits, figures
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
 from bertcli.tasks.label_doubts import label_doubts
 from bertcli.tasks.labels import check_labels, label_set, split_dev
-from bertcli.tasks.supervised import build_task, full_lengths
+from bertcli.tasks.supervised import Item, build_task
 from bertcli.tasks.table import LabeledFile
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -61,9 +61,9 @@ class LabeledCheck:
             with failing(self.findings):
                 train, dev = split_dev(train, config.task.dev_fraction, config.seed)
         splits = {"train": train, "dev": dev} if dev else {"train": train}
-        if train and (sizes := self._encode(splits, tokenizer)):
-            self.figures = figures(splits, sizes, config.task.settings)
-            order = EpochOrder(sizes["train"].items, config.training.batch_size, config.seed)
+        if train and (items := self._encode(splits, tokenizer)):
+            self.figures = figures(splits, items, config.task.settings)
+            order = EpochOrder(len(items["train"]), config.training.batch_size, config.seed)
             self.figures["steps_per_epoch"] = order.steps_per_epoch
             self.findings += [*self._repeats(train, dev or []), *self._lengths()]
             doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
@@ -90,8 +90,8 @@ class LabeledCheck:
         self._find_faults(path, examples)
         return examples
 
-    def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, Sizes] | None:
-        """The sizes of each split as the model reads it; None: a run would stop before."""
+    def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, list[Item]] | None:
+        """The items of each split as the model reads it; None: a run would stop before."""
         train, dev = splits["train"], splits.get("dev", [])
         task, settings = self._config.task, self._config.task.settings
         with failing(self.findings):
@@ -108,7 +108,7 @@ class LabeledCheck:
                 items["dev"] = built.encode(dev, tokenizer)
             for each in items.values():
                 self._long_rows.count(item.length for item in each)
-            return {split: Sizes(full_lengths(each), len(each)) for split, each in items.items() if each}
+            return {split: each for split, each in items.items() if each}
         return None
 
     def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:

@@ -13,8 +13,7 @@ from bertcli.batches.order import EpochOrder
 from bertcli.folders.lengths import check_length
 from bertcli.system.errors import UserError
 from bertcli.tasks.data import load_labeled_data
-from bertcli.tasks.data_report import Sizes, figures
-from bertcli.tasks.supervised import full_lengths
+from bertcli.tasks.data_report import figures
 from bertcli.tokenizer.tokenizer import Tokenizer
 from tests.finetunes import checked, spam_config, spam_files, write_spam
 
@@ -55,9 +54,9 @@ def test_the_figures_are_those_of_the_run(folder: Path, dev: dict[str, Any]) -> 
     config = checked(spam_config(folder, task=dev))
     data = start(config, folder)
     parts = {"train": data.train} | ({} if data.dev is None else {"dev": data.dev})
-    sizes = {name: Sizes(full_lengths(part.items), len(part.items)) for name, part in parts.items()}
+    items = {name: part.items for name, part in parts.items()}
     examples = {name: part.examples for name, part in parts.items()}
-    expected = figures(examples, sizes, config.task.settings)
+    expected = figures(examples, items, config.task.settings)
     assert found.figures == expected | {"steps_per_epoch": -(-len(data.train.items) // 16)}
     assert fails(found) == []
 
