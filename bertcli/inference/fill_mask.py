@@ -88,9 +88,7 @@ def fill_masks(
         batch = batch_of(rows, tokenizer.pad_id, device)
         masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
         logits_MV = model(*batch, masked_M).mlm_logits_MV
-        predictions = iter(
-            _top_predictions(only_numbers(logits_MV), candidates_C, top_k, tokenizer=tokenizer)
-        )
+        predictions = _top_predictions(only_numbers(logits_MV), candidates_C, top_k, tokenizer=tokenizer)
         return [[next(predictions) for id_ in row.ids if id_ == tokenizer.mask_id] for row in rows]
 
     said: list[str] = []
@@ -135,12 +133,10 @@ def _checked(row: Row, max_tokens: int, where: str, mend: str) -> Row:
 
 def _top_predictions(
     logits_MV: Tensor, candidates_C: Tensor, top_k: int, tokenizer: Tokenizer
-) -> list[list[Prediction]]:
+) -> Iterator[list[Prediction]]:
     top = logits_MV.float().softmax(dim=-1)[:, candidates_C].topk(top_k, dim=-1)
-    return [
-        [Prediction(tokenizer.readable(i), i, p) for i, p in zip(ids, probabilities, strict=True)]
-        for ids, probabilities in zip(candidates_C[top.indices].tolist(), top.values.tolist(), strict=True)
-    ]
+    for ids, probabilities in zip(candidates_C[top.indices].tolist(), top.values.tolist(), strict=True):
+        yield [Prediction(tokenizer.readable(i), i, p) for i, p in zip(ids, probabilities, strict=True)]
 
 
 def _filled(text: str, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:

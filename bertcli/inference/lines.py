@@ -61,19 +61,17 @@ def _checked(text: str, where: str) -> Line:
 
 
 def _texts(stream: BinaryIO, name: str) -> Iterator[Line]:
-    blank: list[Line] | None = []
-    for number, text in enumerate(decoded_lines(stream, name), start=1):
-        line = Line(text.rstrip("\r"), f"{name}, line {number}")
-        if blank is not None:  # held back, because a file with blank lines alone is refused before any answer
-            blank.append(line)
-            if not text.strip():
-                continue
-            yield from blank
-            blank = None
-        else:
-            yield line
-    if blank is not None:
+    numbered = enumerate(decoded_lines(stream, name), start=1)
+    lines = (Line(text.rstrip("\r"), f"{name}, line {number}") for number, text in numbered)
+    held_back = []  # because a file with blank lines alone is refused before any answer
+    for line in lines:
+        held_back.append(line)
+        if line.text.strip():
+            break
+    else:
         raise UserError(f"{name}: holds no text")
+    yield from held_back
+    yield from lines
 
 
 def decoded_lines(stream: BinaryIO, name: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -133,10 +134,8 @@ class CheckpointWriter:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         if ranks.is_first():
-            arguments = (state, weights, moments)
-            self._thread = threading.Thread(
-                target=self._write_aside, name="checkpoint", args=arguments, daemon=True
-            )
+            write = partial(self._write_aside, state, weights, moments)
+            self._thread = threading.Thread(target=write, name="checkpoint", daemon=True)
             self._thread.start()
 
     def check(self) -> None:

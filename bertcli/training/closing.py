@@ -12,8 +12,6 @@ from typing import Any
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.folders.locate import GENERATOR
 from bertcli.folders.run_layout import RunLayout, step_name
-from bertcli.folders.sealed import is_intact
-from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tokenizer.pieces import BLANK, needs_no_blank
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -124,17 +122,3 @@ def stopped_at_once(layout: RunLayout, command: str) -> str:
         return f"stopped at once: no checkpoint was saved yet; from the first step: {command}"
     step = int(step_name(complete[0]).removeprefix("step-"))
     return f"stopped at once: all after the checkpoint of step {step} is lost; to go on from there: {command}"
-
-
-def spare_finished(layout: RunLayout, checkpoint: Path | None) -> Path | None:
-    """The checkpoint that a resume goes on from; None: it begins with the first step, since none was saved.
-
-    Raises `UserError` if that would train a finished run again.
-    """
-    if checkpoint is None and is_intact(layout.model):
-        raise UserError(
-            f"cannot resume: {layout.model} is the model of a finished run, and {layout.checkpoints} holds "
-            "no checkpoint to go on from. Use the model as it is; to train from the first step again, give "
-            "--overwrite or another output_dir"
-        )
-    return checkpoint

@@ -20,7 +20,7 @@ from bertcli.folders.sentence_transformers import SentencePooling, write_pooling
 from bertcli.folders.task_folder import declare_task, load_task_folder
 from bertcli.inference.evaluate_task import evaluate_task
 from bertcli.inference.predict import Runner
-from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, VectorModel, restandardized
+from bertcli.model.task_models import AS_THEY_ARE, TaskModel, VectorModel, restandardized
 from bertcli.reports.cards import task_card
 from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData, load_labeled_data
@@ -75,7 +75,7 @@ def finetune(
     with claimed(run, lambda: finetuning_inputs(config), overwrite):
         prepared = _prepare(run, source)
         identity = ranks.on_first(lambda: task_identity(prepared.config, prepared.data.task.labels))
-        run.compare(prepared.config, identity, lambda old: check_same_data(old, identity, run.folder.data))
+        run.compare(prepared.config, identity, check_same_data)
         prepared.check_metric()
         run.accept(prepared.config, identity)
         ranks.on_first(accepted)
@@ -148,38 +148,32 @@ class Finetuning(Prepared):
         """The weights in a model folder: name in the model -> weight."""
         return load_task_folder(folder, self.data.task.standardization).model.state_dict()
 
-    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
-        """Write the model folder of a checkpoint, which keeps the scale of training."""
-        task = self.data.task
-        self._save(folder, weights, task.settings, standardization=task.standardization)
-
-    def save_final(
-        self, settings: TaskSettings, card: str, folder: Path, weights: Mapping[str, Tensor]
-    ) -> None:
-        """Write the final model folder, whose answers have the scale of the data."""
-        before = self.data.task.standardization
-        weights = restandardized(weights, before=before, after=AS_THEY_ARE)
-        self._save(folder, weights, settings, standardization=AS_THEY_ARE, card=card)
-
-    def _save(
+    def save(
         self,
         folder: Path,
         weights: Mapping[str, Tensor],
-        settings: TaskSettings,
-        standardization: Standardization,
+        settings: TaskSettings | None = None,
         card: str | None = None,
     ) -> None:
+        """Write a model folder.
+
+        `settings`: those of the final model, whose answers have the scale of the data; None: it is that of a
+        checkpoint, which keeps the scale of training.
+        """
+        task, model, standardization = self.data.task, self.model, self.data.task.standardization
+        if settings is not None:
+            weights = restandardized(weights, before=standardization, after=AS_THEY_ARE)
+            standardization = AS_THEY_ARE
         longest = max(item.length for item in self.data.train.items)
         declared = declare_task(
-            settings,
-            self.data.task.labels,
+            settings or task.settings,
+            task.labels,
             trained_length=length_after(self.source, longest),
             standardization=standardization,
         )
-        model = self.model
         write_model_files(folder, model, self.tokenizer, declared=declared, card=card, weights=weights)
         if isinstance(model, VectorModel):
-            pooling = SentencePooling(model.mode, model.normalize, settings.max_length)
+            pooling = SentencePooling(model.mode, model.normalize, task.settings.max_length)
             write_pooling(folder, pooling, model.architecture.hidden)
 
     def rate_scale(self, name: str) -> float:
@@ -245,7 +239,7 @@ def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | Non
     if isinstance(settings.null_threshold, float):
         say(f"task.null_threshold: {settings.null_threshold:.4g}, kept in the model")
     card = task_card(prepared.config, prepared.model.architecture, data, scores=scores, verdict=verdict)
-    run.publish(run.folder.model, partial(prepared.save_final, settings, card), weights)
+    run.publish(run.folder.model, partial(prepared.save, settings=settings, card=card), weights)
     run.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
     examples = (data.dev or data.train).examples
     return Finetuned(run.folder.model, scores, verdict, metric=metric, examples=examples)

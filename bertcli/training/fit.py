@@ -10,27 +10,20 @@ import torch
 from torch import nn
 
 from bertcli.folders.run_layout import checkpoint_model
+from bertcli.folders.sealed import is_intact
 from bertcli.system.errors import UserError
 from bertcli.system.signals import Interrupted, Stop, stop_signal
 from bertcli.system.terminal import say, working
-from bertcli.training import ranks, wrapping
+from bertcli.training import metrics_log, ranks, wrapping
 from bertcli.training.checkpoint import (
     CheckpointWriter,
     RunState,
     load_moments_and_counters,
     newest_checkpoint,
 )
-from bertcli.training.closing import spare_finished
 from bertcli.training.lifecycle import Prepared, Run
 from bertcli.training.loop import train
-from bertcli.training.metrics_log import (
-    MetricsLog,
-    cut_back,
-    has_evaluation,
-    heldout_row,
-    term_key,
-    train_row,
-)
+from bertcli.training.metrics_log import MetricsLog
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.progress import Progress, TrainingClock, describe_scores
 from bertcli.training.scores import Scores, StepReport
@@ -43,10 +36,11 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     """
     model, optimizer, state = _load(run, prepared)
     every = max(each.logging.every_steps for each in (prepared.config, run.saved) if each is not None)
-    rows = ranks.on_first(lambda: cut_back(run.folder.metrics, state.step, every, report=say))
+    rows = ranks.on_first(lambda: metrics_log.cut_back(run.folder.metrics, state.step, every, report=say))
     if prepared.best is not None:
         prepared.best.read(rows)
-    if state.step >= prepared.steps and (not prepared.is_evaluated or has_evaluation(rows, state.step)):
+    is_measured = not prepared.is_evaluated or metrics_log.has_evaluation(rows, state.step)
+    if state.step >= prepared.steps and is_measured:
         say(f"{run.folder.root} is finished: {state.step} of {prepared.steps} steps")
         return None
     if prepared.best is not None and prepared.best.is_settled:
@@ -88,18 +82,17 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
 
 def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Optimizer, RunState]:
     """The wrapped model, its optimizer and the counters, loaded from a checkpoint if there is one."""
-    training = prepared.config.training
+    own, training = prepared.model, prepared.config.training
     checkpoint = ranks.on_first(lambda: _last_good(run, prepared)) if run.resume else None
     if checkpoint is not None:
-        prepared.model.load_state_dict(prepared.read_weights(checkpoint_model(checkpoint)))
+        own.load_state_dict(prepared.read_weights(checkpoint_model(checkpoint)))
     if training.compile:
-        wrapping.compile_layers(prepared.model)
-    model = wrapping.distribute(prepared.model, training.parallel)
-    optimizer = build_optimizer(
-        prepared.model, training.betas, training.weight_decay, rate_scale=prepared.rate_scale
-    )
+        wrapping.compile_layers(own)
+    model = wrapping.distribute(own, training.parallel)
+    scale = prepared.rate_scale
+    optimizer = build_optimizer(own, training.betas, training.weight_decay, rate_scale=scale)
     if checkpoint is not None:
-        state = load_moments_and_counters(checkpoint, prepared.model, optimizer, report=say)
+        state = load_moments_and_counters(checkpoint, own, optimizer, report=say)
         return model, optimizer, replace(state, planned=prepared.steps)
     if run.resume:
         say(f"{run.folder.checkpoints} holds no checkpoint to resume from: starting from the first step")
@@ -107,9 +100,19 @@ def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Opt
 
 
 def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
-    """The checkpoint to resume from; None: there is none."""
+    """The checkpoint to resume from; None: the run begins with the first step, since none was saved.
+
+    Raises `UserError` if that would train a finished run again.
+    """
     find = partial(newest_checkpoint, run.folder, say) if prepared.best is None else prepared.best.last_good
-    return spare_finished(run.folder, find(prepared.is_usable))
+    checkpoint = find(prepared.is_usable)
+    if checkpoint is None and is_intact(run.folder.model):
+        raise UserError(
+            f"cannot resume: {run.folder.model} is the model of a finished run, and {run.folder.checkpoints} "
+            "holds no checkpoint to go on from. Use the model as it is; to train from the first step again, "
+            "give --overwrite or another output_dir"
+        )
+    return checkpoint
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class Fit:
         """
         prepared, scores = self.prepared, None
         with stop_signal(self.run.lost) as stop, working(lambda: ""):  # the progress shows steps
-            if self._evaluates_after(state.step) and not has_evaluation(rows, state.step):
+            if self._evaluates_after(state.step) and not metrics_log.has_evaluation(rows, state.step):
                 scores = self._evaluate(state, stop)
                 if scores is None:
                     self._end(ranks.largest(stop.signal), state)
@@ -188,7 +191,8 @@ class Fit:
             for line in prepared.health.first_step_warnings(report):
                 self.progress.line(line)
         if report.step % config.logging.every_steps == 0 or report.step == 1 or is_last:
-            self.log.write(train_row(report, state, prepared.steps_per_epoch, tokens_per_second=speed))
+            row = metrics_log.train_row(report, state, prepared.steps_per_epoch, tokens_per_second=speed)
+            self.log.write(row)
             clock.mark_logged(state.tokens)
         if report.skipped:
             self.progress.line(_bad_step(report, state))
@@ -202,7 +206,7 @@ class Fit:
         scores = _unless_stopped(prepared.evaluate, stop)
         if scores is None:
             return None
-        self.log.write(heldout_row(scores, state, prepared.steps_per_epoch))
+        self.log.write(metrics_log.heldout_row(scores, state, prepared.steps_per_epoch))
         note = health.heldout_note(state.step)
         self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
         for line in health.plateau_warnings(scores, state.step):
@@ -255,7 +259,7 @@ def _count(state: RunState, report: StepReport, seconds: float) -> RunState:
 
 
 def _bad_step(report: StepReport, state: RunState) -> str:
-    bad = [f"{term_key(name, 'loss')} {loss}" for name, loss in report.losses.items()]
+    bad = [f"{metrics_log.term_key(name, 'loss')} {loss}" for name, loss in report.losses.items()]
     scale = f"; the loss scale is now {report.loss_scale.factor:g}" if report.loss_scale else ""
     return (
         f"warning: step {report.step} was skipped, the weights are unchanged: {', '.join(bad)}, gradient "

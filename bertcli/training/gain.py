@@ -5,6 +5,7 @@ import tempfile
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from torch import Tensor
@@ -164,11 +165,7 @@ def _documents(names: Sequence[str], reading: CorpusConfig) -> list[str]:
 
 
 def _all_documents(names: Sequence[str], reading: CorpusConfig) -> Iterator[str]:
-    paragraphs: list[str] = []
     for source in find_sources(names):
-        for paragraph in read_paragraphs(source.path, reading):
-            if paragraph is not None:
-                paragraphs.append(paragraph)
-            else:
-                yield "\n".join(paragraphs)
-                paragraphs = []
+        for is_text, paragraphs in groupby(read_paragraphs(source.path, reading), key=bool):
+            if is_text:
+                yield "\n".join(filter(None, paragraphs))

@@ -64,7 +64,7 @@ def task_identity(config: FinetuneConfig, labels: tuple[str, ...]) -> dict[str, 
     return {"labels": list(labels), "files": files, "models": models}
 
 
-def check_same_store(before: dict[str, Any], now: dict[str, Any], store: Path, path: Path) -> None:
+def check_same_store(before: dict[str, Any], now: dict[str, Any], path: Path, store: Path) -> None:
     """Check on a resume that `now` equals `before`, saved in `path`; report a change of the general text.
 
     Raises:

@@ -68,12 +68,15 @@ class Run(Generic[Asked]):
         if self.saved is not None:
             self.asked, self._has_begun = with_decisions_of(self.asked, self.saved), True
 
-    def compare(self, config: Decided, identity: Identity, check: Callable[[Identity], None]) -> None:
+    def compare(
+        self, config: Decided, identity: Identity, check: Callable[[Identity, Identity, Path], None]
+    ) -> None:
         """Raise `UserError` if a resume has another config, or other data, than the run had at its start.
 
         Args:
             identity: all data that the run reads (`training.identity`).
-            check: a function that raises the error if its argument, the identity at the start, differs.
+            check: a function that raises the error if the identity at the start, which is read from a file,
+                differs from the one now; it is called with both, and with the file.
         """
 
         def compare() -> None:
@@ -82,7 +85,7 @@ class Run(Generic[Asked]):
             check_resumable(self.saved, config, say)
             before = read_run_data(self.folder.data, {key: type(value) for key, value in identity.items()})
             if before is not None:
-                check(before)
+                check(before, identity, self.folder.data)
 
         ranks.on_first(compare)
 

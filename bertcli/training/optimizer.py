@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -44,15 +44,16 @@ def build_optimizer(
     optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the rate of the schedule
     times `rate_scale` of the parameter's name.
     """
-    groups: dict[tuple[float, float], dict[str, Any]] = {}
+    members: dict[tuple[float, float], list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            decay, scale = weight_decay if parameter.ndim >= 2 else 0.0, rate_scale(name)
-            group = groups.setdefault(
-                (decay, scale), {"params": [], "weight_decay": decay, "rate_scale": scale}
-            )
-            group["params"].append(parameter)
-    return AdamW(list(groups.values()), lr=0.0, betas=betas, eps=eps, fused=True)
+            decay = weight_decay if parameter.ndim >= 2 else 0.0
+            members[decay, rate_scale(name)].append(parameter)
+    groups = [
+        {"params": some, "weight_decay": decay, "rate_scale": scale}
+        for (decay, scale), some in members.items()
+    ]
+    return AdamW(groups, lr=0.0, betas=betas, eps=eps, fused=True)
 
 
 def layer_rate_scale(name: str, decay: float, layers: int) -> float:

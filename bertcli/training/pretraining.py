@@ -52,11 +52,9 @@ def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> tuple[Pat
     run = Run("pretrain", config, resume, given=Path(config.output_dir))
     with claimed(run, lambda: _inputs(config), overwrite):
         prepared = _prepare(run)
-        store, path = prepared.store, run.folder.data
+        store = prepared.store
         identity = ranks.on_first(lambda: store_identity(store, prepared.config))
-        run.compare(
-            prepared.config, identity, lambda old: check_same_store(old, identity, store.folder, path=path)
-        )
+        run.compare(prepared.config, identity, partial(check_same_store, store=store.folder))
         run.accept(prepared.config, identity)
         scores = take_steps(run, prepared)
         _finish(run, prepared, scores)

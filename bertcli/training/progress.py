@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tqdm import tqdm
@@ -54,8 +54,9 @@ def bar_line(state: Mapping[str, Any], numbers: tuple[str, ...], width: int) -> 
     done, steps = state["n"], state["total"]
     head = f"{state['prefix']} {done}/{steps}"
     charset = Bar.ASCII if state["ascii"] else Bar.UTF
-    for parts, with_bar in _candidates(_left(state), numbers):
-        rest = " | ".join(filter(None, parts))
+    left = _left(state)
+    for number, with_bar in _candidates(numbers):
+        rest = " | ".join(filter(None, (left, number)))
         if with_bar:
             room = width - len(f"{head} || {rest}")
             if room >= LEAST_BAR:
@@ -65,17 +66,11 @@ def bar_line(state: Mapping[str, Any], numbers: tuple[str, ...], width: int) -> 
     return head[:width]
 
 
-def _candidates(left: str, numbers: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Candidates for the line: its parts, and True if a bar is with them; the first that fits is shown."""
+def _candidates(numbers: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """Candidates for the line: its numbers, and True if a bar is with them; the first that fits is shown."""
     full, shorter, *others = numbers or ("", "")
-    yield (left, full), True
-    yield (left, shorter), True
-    yield (left, full), False
-    yield (left, shorter), False
-    for fewer in others:
-        yield (left, fewer), True
-        yield (left, fewer), False
-    yield (left,), False
+    widest = [(full, True), (shorter, True), (full, False), (shorter, False)]
+    return [*widest, *((fewer, with_bar) for fewer in others for with_bar in (True, False)), ("", False)]
 
 
 def _left(state: Mapping[str, Any]) -> str:

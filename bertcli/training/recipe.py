@@ -170,9 +170,8 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
         return given.vocab_size
     if config.tokenizer.kind == "byte-bpe":  # bytes cover any text
         return min(LARGEST_VOCABULARY, max(2 * 256, _power_of_two(math.sqrt(num_bytes))))
-    needed, characters = count_characters(
-        find_sources(config.corpus.files, output_paths(config)), config.corpus
-    )
+    sources = find_sources(config.corpus.files, output_paths(config))
+    needed, characters = count_characters(sources, config.corpus)
     smallest = max(4 * needed, 2 * min(characters, MIN_ALPHABET) + _FIXED_ENTRIES)
     size = max(_power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(smallest)))
     return min(LARGEST_VOCABULARY, size)

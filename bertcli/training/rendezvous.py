@@ -35,9 +35,8 @@ def check(size: int) -> None:
     Raises:
         UserError: one of them is missing or invalid.
     """
-    missing = [
-        name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name, "").strip()
-    ]
+    needed = ("RANK", "MASTER_ADDR", "MASTER_PORT")
+    missing = [name for name in needed if not os.environ.get(name, "").strip()]
     if missing:
         raise UserError(
             f"WORLD_SIZE={size} in the environment, but not {' or '.join(missing)}: torchrun sets them all. "
@@ -63,9 +62,7 @@ def meet(timeout: timedelta) -> tuple[Any, int, int]:
     """
     store, rank, size = next(rendezvous("env://", timeout=timeout))
     name = uuid.uuid4().hex
-    attempt = (
-        _name_attempt(store, size, name, timeout=timeout) if rank == 0 else _ask_attempt(store, rank, name)
-    )
+    attempt = _ask_attempt(store, rank, name) if rank else _name_attempt(store, size, name, timeout=timeout)
     return PrefixStore(attempt, store), rank, size
 
 

@@ -22,15 +22,8 @@ from bertcli.corpus.manifest import MANIFEST
 from bertcli.corpus.matching import given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sources import find_sources
 from bertcli.model.architecture import Architecture
+from bertcli.system import hardware
 from bertcli.system.errors import UserError
-from bertcli.system.hardware import (
-    crowded,
-    fast_rows,
-    fitting_rows,
-    resolve_device,
-    resolve_precision,
-    resolve_workers,
-)
 from bertcli.system.memory import StepSizes
 from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData
@@ -66,7 +59,7 @@ def decide_pretraining(recipe: PretrainRecipe, architecture: Architecture, steps
     sizes["max_positions"] = architecture.usable_positions
     accents = {} if given_tokenizer(recipe) else {"strip_accents": recipe.tokenizer.strips_accents()}
     values = {
-        "data": {"workers": resolve_workers(data.workers, resolve_device(training.device))},
+        "data": {"workers": hardware.resolve_workers(data.workers, hardware.resolve_device(training.device))},
         "model": sizes,
         "tokenizer": accents,
         "training": training,
@@ -110,8 +103,8 @@ def decide_loop(
 
     Raises `UserError` for a device that is missing.
     """
-    device = resolve_device(training.device)
-    precision = resolve_precision(training.precision, device)
+    device = hardware.resolve_device(training.device)
+    precision = hardware.resolve_precision(training.precision, device)
     micro_batch_size = training.micro_batch_size
     sizes = StepSizes(
         rows=1,
@@ -123,14 +116,12 @@ def decide_loop(
     )
     num_ranks = ranks.num_local_ranks()
     if micro_batch_size == "auto":
-        at_most = min(training.largest_batch, fast_rows(sizes, mean_length))
-        if joint_rows is not None:
-            at_most = joint_rows
-        micro_batch_size = fitting_rows(
+        at_most = joint_rows or min(training.largest_batch, hardware.fast_rows(sizes, mean_length))
+        micro_batch_size = hardware.fitting_rows(
             architecture, sizes, at_most=at_most, device=device, num_local_ranks=num_ranks
         )
     micro_batch_size = min(micro_batch_size, joint_rows or training.largest_batch)
-    if warning := crowded(
+    if warning := hardware.crowded(
         architecture, replace(sizes, rows=micro_batch_size), device, num_local_ranks=num_ranks
     ):
         say(warning)
@@ -149,7 +140,7 @@ def loop_settings(
     """The settings of the loop from a decided training section."""
     return LoopSettings(
         seed=seed,
-        device=ranks.own_device(resolve_device(training.device)),
+        device=ranks.own_device(hardware.resolve_device(training.device)),
         precision=training.precision,
         max_grad_norm=training.max_grad_norm,
         rate=lambda step: learning_rate(

@@ -88,6 +88,10 @@ def mean(total: float, count: float) -> float:
     return total / (count or 1.0)
 
 
+KINDS = ("loss", "correct", "part", "whole")
+"""The sums of a term: its losses, right predictions, and the parts and wholes of its shares."""
+
+
 class TermSums:
     """The sums of this rank's terms in their units, on their device until `means` reads them.
 
@@ -96,38 +100,34 @@ class TermSums:
 
     def __init__(self) -> None:
         self.weights: dict[str, float] = {}
-        self._losses: dict[str, Tensor] = {}
-        self._correct: dict[str, Tensor] = {}
-        self._parts: dict[str, Tensor] = {}
-        self._wholes: dict[str, Tensor] = {}
+        self._sums: dict[str, dict[str, Tensor]] = {kind: {} for kind in KINDS}
 
     def add(self, terms: Mapping[str, Term], is_dummy: bool) -> None:
         """Add the sums of a micro-batch; a dummy one counts nothing."""
         weight = 0 if is_dummy else 1
         for name, term in terms.items():
             self.weights[name] = term.weight / term.unit
-            _add(self._losses, name, term.loss.detach().double() * (weight * term.unit))
+            self._add("loss", name, term.loss.detach().double() * (weight * term.unit))
             if term.correct is not None:
-                _add(self._correct, name, term.correct * weight)
+                self._add("correct", name, term.correct * weight)
             for share, (part, whole) in term.shares.items():
-                _add(self._parts, share, part * weight)
-                _add(self._wholes, share, whole * weight)
+                self._add("part", share, part * weight)
+                self._add("whole", share, whole * weight)
 
     def means(
         self, counts: Mapping[str, float]
     ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
         """Mean losses, accuracies of terms that count right predictions, and shares, over all ranks."""
-        all_sums = [*self._losses.values(), *self._correct.values()]
-        all_sums += [*self._parts.values(), *self._wholes.values()]
-        totals = iter(ranks.add_up([float(total) for total in all_sums]))
-        losses = {name: mean(next(totals), counts[name]) for name in self._losses}
-        accuracies = {name: mean(next(totals), counts[name]) for name in self._correct}
-        parts = {name: next(totals) for name in self._parts}
-        return losses, accuracies, {name: mean(part, next(totals)) for name, part in parts.items()}
+        own = [float(total) for sums in self._sums.values() for total in sums.values()]
+        totals = iter(ranks.add_up(own))
+        losses, correct, parts, wholes = ({name: next(totals) for name in self._sums[kind]} for kind in KINDS)
+        accuracies = {name: mean(total, counts[name]) for name, total in correct.items()}
+        shares = {name: mean(part, wholes[name]) for name, part in parts.items()}
+        return {name: mean(total, counts[name]) for name, total in losses.items()}, accuracies, shares
 
-
-def _add(sums: dict[str, Tensor], name: str, value: Tensor) -> None:
-    sums[name] = sums[name] + value if name in sums else value
+    def _add(self, kind: str, name: str, value: Tensor) -> None:
+        sums = self._sums[kind]
+        sums[name] = sums[name] + value if name in sums else value
 
 
 @contextmanager

@@ -120,9 +120,10 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
     Raises:
         UserError: the teacher cannot be read, or it has another task, other labels or another tokenizer.
     """
-    if config.distillation is None:
+    distillation = config.distillation
+    if distillation is None:
         return task
-    folder = resolve_model(config.distillation.teacher)
+    folder = resolve_model(distillation.teacher)
     teacher = load_task_folder(folder, task.standardization)
     own, theirs = _described(task), _described(build_task(teacher.settings, teacher.labels))
     if own != theirs:
@@ -137,9 +138,7 @@ def trained_task(config: FinetuneConfig, task: LabeledTask, tokenizer: Tokenizer
         )
     check_teacher_reads(teacher.model.architecture, config.task.max_length, "task.max_length")
     teacher.model.eval().requires_grad_(False)
-    return SoftTargets(
-        task, teacher.model, config.distillation.temperature, weights=config.distillation.weights
-    )
+    return SoftTargets(task, teacher.model, distillation.temperature, weights=distillation.weights)
 
 
 def _described(task: LabeledTask) -> str:
