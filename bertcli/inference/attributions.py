@@ -1,13 +1,12 @@
 """One answer of a task model, the one number that stands for it, and what each word of its row adds to it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertcli.folders.task_folder import LoadedTask
 from bertcli.inference.predict import only_numbers, runner_of
@@ -205,7 +204,7 @@ def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Att
 
     def logit(vectors_BTE: Tensor) -> Tensor:
         rows = len(vectors_BTE)
-        with _instead(table, vectors_BTE):
+        with table.register_forward_hook(lambda *_: vectors_BTE):  # these vectors, whatever the ids
             return decision.logit(model(ids_T.expand(rows, -1), segments_T.expand(rows, -1))).float()
 
     with torch.no_grad():
@@ -221,13 +220,3 @@ def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Att
         is_complete=integral.is_complete,
         steps=integral.steps,
     )
-
-
-@contextmanager
-def _instead(table: nn.Embedding, vectors_BTE: Tensor) -> Iterator[None]:
-    """A block in which the table gives these vectors, whatever the ids."""
-    hook = table.register_forward_hook(lambda *_: vectors_BTE)
-    try:
-        yield
-    finally:
-        hook.remove()

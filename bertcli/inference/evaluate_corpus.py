@@ -150,13 +150,9 @@ def measure_corpus(
         references = learner.references(loaded.model.architecture, entropy, fresh=False, mask_rate=MASK_RATE)
         share = Share(math.ceil(batch_size / ranks.num_ranks()), ranks.rank(), ranks.num_ranks())
         long_rows = LongRows(folder)
-        scores = evaluate(
-            model=loaded.model.to(device),
-            task=learner.task(TrainingConfig()),
-            steps=_counted(stream.steps(share), long_rows),
-            device=device,
-            precision=resolve_precision("auto", device),
-        )
+        task, steps = learner.task(TrainingConfig()), _counted(stream.steps(share), long_rows)
+        precision = resolve_precision("auto", device)
+        scores = evaluate(loaded.model.to(device), task, steps, device=device, precision=precision)
         tokens, distinct = stream.count_tokens()
         say(f"mlm: {distinct:,} of the {store.train.num_tokens:,} tokens are read, each once")
         if stream.num_pairs:

@@ -42,13 +42,13 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     own_items = [
         replace(item, example=item.example - first) for item in split.items if first <= item.example < last
     ]
-    loss, answered = torch.zeros((), dtype=torch.float64), 0
+    losses, answered = torch.zeros((), dtype=torch.float64), 0
 
     def add_loss(logits: Tensor, batch: LabeledBatch) -> None:
         nonlocal answered
         answered += len(batch.items)
         term = task.term(logits, batch)
-        loss.add_(term.loss.double().cpu() * term.unit)
+        losses.add_(term.loss.double().cpu() * term.unit)
 
     shown = (
         nullcontext()
@@ -57,18 +57,14 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     )
     with evaluation_mode(model), shown:
         predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)
-    total = float(loss)
+    total = float(losses)
     if parts > 1:
         predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]
     everything = LabeledBatch(tuple(split.items), runner.tokenizer.pad_id)
     joint_loss, predictions = task.join(predictions)
-    scores = Scores(
-        losses={"": total / task.count(everything) if joint_loss is None else joint_loss},
-        accuracies={},
-        tokens=everything.num_tokens,
-        metrics=task.score(examples, predictions),
-    )
-    return scores, predictions
+    loss = total / task.count(everything) if joint_loss is None else joint_loss
+    metrics = task.score(examples, predictions)
+    return Scores({"": loss}, {}, everything.num_tokens, metrics=metrics), predictions
 
 
 ROWS = 50
@@ -195,9 +191,8 @@ def seen_line(folder: Path, data: Path) -> str | None:
     layout = RunLayout(run)
     try:
         config = load_config(FinetuneConfig, layout.config)
-        identity = next(
-            each for each in (layout, *map(RunLayout, layout.seed_folders())) if each.data.is_file()
-        )
+        folders = (layout, *map(RunLayout, layout.seed_folders()))
+        identity = next(each for each in folders if each.data.is_file())
         known, digest = json.loads(plain_text(identity.data))["files"], file_hash(data)
         same = {name for name, content in known.items() if content == digest}
     except (UserError, OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration):

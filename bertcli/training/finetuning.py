@@ -32,7 +32,7 @@ from bertcli.training import ranks, wrapping
 from bertcli.training.best import BestModel, metric_value, metric_values
 from bertcli.training.fit import take_steps
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
-from bertcli.training.lifecycle import Prepared, Run, claimed
+from bertcli.training.lifecycle import Prepared, Run
 from bertcli.training.optimizer import layer_rate_scale
 from bertcli.training.resolve import check_finetuning, decide_finetuning, loop_settings, own_share
 from bertcli.training.scores import Scores
@@ -63,7 +63,7 @@ class Finetuned:
 def finetune(
     config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
 ) -> Finetuned:
-    """Fine-tune with one seed (`training.train`: several), on every rank; raises as `claimed`.
+    """Fine-tune with one seed (`training.train`: several), on every rank; raises as `Run.claimed`.
 
     `accepted` is called on the first rank after config, data and model have passed all checks.
     """
@@ -72,7 +72,7 @@ def finetune(
     ranks.on_first(lambda: check_finetuning(config))
     root = Path(config.output_dir)
     run = Run("finetune", config, resume, given=root.parent if config.seeds else root)
-    with claimed(run, lambda: finetuning_inputs(config), overwrite):
+    with run.claimed(lambda: finetuning_inputs(config), overwrite):
         prepared = _prepare(run, source)
         identity = ranks.on_first(lambda: task_identity(prepared.config, prepared.data.task.labels))
         run.compare(prepared.config, identity, check_same_data)
@@ -189,12 +189,9 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     tokenizer = Tokenizer.load(source)
     data = ranks.first_then_all(lambda: load_labeled_data(asked, tokenizer, say))
     long_rows = LongRows(source)
-    for split in filter(None, (data.train, data.dev)):
-        long_rows.count(item.length for item in split.items)
+    long_rows.count(item.length for split in filter(None, (data.train, data.dev)) for item in split.items)
     long_rows.tell()
-    model = new_task_model(
-        asked, source, data.task.labels, say=say, standardization=data.task.standardization
-    )
+    model = new_task_model(asked, source, data.task, say=say)
     config = ranks.on_first(lambda: decide_finetuning(asked, model.architecture, data))
     training, seed = config.training, config.training_seed
     order = EpochOrder(len(data.train.items), training.batch_size, seed)

@@ -68,20 +68,12 @@ class Meter:
 
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
         """The MLM loss of a model on a text, in nats per word, over all ranks; every rank must call it."""
-        heldout = HeldoutBatches(
-            text,
-            self.store.tokenizer,
-            as_in_bert(MLM, self.config.data.max_length),
-            batch_size=self.config.training.largest_batch,
-            at_most=self.config.evaluation.batches,
-        )
-        scores = evaluate(
-            model=model.to(self.loop.device),
-            task=MaskedLanguage(MLM.pairs),
-            steps=heldout.steps(self.share),
-            device=self.loop.device,
-            precision=self.loop.precision,
-        )
+        config, task, device = self.config, MaskedLanguage(MLM.pairs), self.loop.device
+        data = as_in_bert(MLM, config.data.max_length)
+        size, most = config.training.largest_batch, config.evaluation.batches
+        heldout = HeldoutBatches(text, self.store.tokenizer, data, batch_size=size, at_most=most)
+        steps = heldout.steps(self.share)
+        scores = evaluate(model.to(device), task, steps, device=device, precision=self.loop.precision)
         (loss,) = scores.losses.values()
         return loss * tokens_per_word
 

@@ -62,11 +62,22 @@ class Run(Generic[Asked]):
         """The line that says what is lost, and how to go on, if the run ends at once."""
         return stopped_at_once(self.folder, self.resume_command) if self._has_begun else NOT_BEGUN
 
-    def read_saved(self) -> None:
-        """Read the saved run that a resume goes on from, if there is one, and take its decisions."""
-        self.saved = ranks.on_first(self.folder.saved_config) if self.resume else None
-        if self.saved is not None:
-            self.asked, self._has_begun = with_decisions_of(self.asked, self.saved), True
+    @contextmanager
+    def claimed(self, inputs: Callable[[], Iterable[Input]], overwrite: bool) -> Iterator[None]:
+        """A context in which the run holds its folder and has read the saved run there. Every rank enters it.
+
+        Args:
+            inputs: a function that gives all files that the run reads, which `overwrite` must not remove.
+
+        Raises:
+            UserError: bad input, a folder in use, a full disk, a run that diverged. Saved files stay intact.
+            SystemExit: after a signal to stop; a checkpoint is saved.
+        """
+        with said_on_ctrl_c(self.lost), ranks.first_holds(self.folder.claim(self.resume, overwrite, inputs)):
+            self.saved = ranks.on_first(self.folder.saved_config) if self.resume else None
+            if self.saved is not None:
+                self.asked, self._has_begun = with_decisions_of(self.asked, self.saved), True
+            yield
 
     def compare(
         self, config: Decided, identity: Identity, check: Callable[[Identity, Identity, Path], None]
@@ -117,22 +128,6 @@ class Run(Generic[Asked]):
         Raises `UserError` if the disk is full or not writable.
         """
         ranks.on_first(lambda: write_verdict(self.folder.verdict, verdict))
-
-
-@contextmanager
-def claimed(run: Run[Asked], inputs: Callable[[], Iterable[Input]], overwrite: bool) -> Iterator[None]:
-    """A context in which the run holds its folder and has read the saved run there. Every rank enters it.
-
-    Args:
-        inputs: a function that gives all files that the run reads, which `overwrite` must not remove.
-
-    Raises:
-        UserError: bad input, a folder in use, a full disk, a run that diverged. Saved files stay intact.
-        SystemExit: after a signal to stop; a checkpoint is saved.
-    """
-    with said_on_ctrl_c(run.lost), ranks.first_holds(run.folder.claim(run.resume, overwrite, inputs)):
-        run.read_saved()
-        yield
 
 
 @dataclass(frozen=True, kw_only=True)

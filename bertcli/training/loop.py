@@ -39,11 +39,6 @@ class CachedBatch:
     gradient: Tensor
     loss: Tensor
 
-    @property
-    def num_tokens(self) -> int:
-        """Number of real tokens in the batch."""
-        return self.batch.num_tokens
-
     def to(self, device: torch.device) -> CachedBatch:
         """The batch on a device; the gradient is there already."""
         return replace(self, batch=self.batch.to(device))

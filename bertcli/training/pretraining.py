@@ -37,7 +37,7 @@ from bertcli.training.fit import take_steps
 from bertcli.training.gain import Meter, closing_lines
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.identity import check_same_store, pretraining_inputs, store_identity
-from bertcli.training.lifecycle import Prepared, Run, claimed
+from bertcli.training.lifecycle import Prepared, Run
 from bertcli.training.optimizer import decay_begin
 from bertcli.training.recipe import decide_recipe
 from bertcli.training.resolve import check_pretraining, decide_pretraining, loop_settings, own_share
@@ -46,11 +46,11 @@ from bertcli.training.scores import Scores, evaluate
 
 
 def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> tuple[Path, OpenStore]:
-    """Run a pretraining on every rank; return its model folder and its store. Raises as `claimed`."""
+    """Run a pretraining on every rank; return its model folder and its store. Raises as `Run.claimed`."""
     config = ranks.first_then_all(lambda: locate_init_from(config))
     ranks.on_first(lambda: check_pretraining(config))
     run = Run("pretrain", config, resume, given=Path(config.output_dir))
-    with claimed(run, lambda: _inputs(config), overwrite):
+    with run.claimed(lambda: _inputs(config), overwrite):
         prepared = _prepare(run)
         store = prepared.store
         identity = ranks.on_first(lambda: store_identity(store, prepared.config))
@@ -130,13 +130,8 @@ class Pretraining(Prepared):
     def evaluate(self) -> Scores:
         """The scores of the model on the held-out text."""
         assert self.heldout is not None
-        return evaluate(
-            model=self.model,
-            task=self.task,
-            steps=self.heldout.steps(self.share),
-            device=self.loop.device,
-            precision=self.loop.precision,
-        )
+        steps, loop = self.heldout.steps(self.share), self.loop
+        return evaluate(self.model, self.task, steps, device=loop.device, precision=loop.precision)
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
         """Write a model folder."""
@@ -216,13 +211,8 @@ def _prepare(run: Run[PretrainConfig]) -> Pretraining:
 def _heldout(config: DecidedPretraining, store: OpenStore, stream: BatchStream) -> HeldoutBatches | None:
     if not store.heldout.num_documents:
         return None
-    heldout = HeldoutBatches(
-        store.heldout,
-        store.tokenizer,
-        config.data,
-        batch_size=config.training.largest_batch,
-        at_most=config.evaluation.batches,
-    )
+    size, most = config.training.largest_batch, config.evaluation.batches
+    heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size=size, at_most=most)
     if heldout.pairs is not stream.pairs:
         say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
     return heldout

@@ -106,9 +106,7 @@ class Progress:
     `work`: number of steps -> their total work, in any unit, because rows become longer during a run.
     """
 
-    def __init__(
-        self, what: str, first_step: int, steps: int, log_every: int, work: Callable[[int], float] = float
-    ):
+    def __init__(self, what: str, first_step: int, steps: int, log_every: int, work: Callable[[int], float]):
         self._steps, self._log_every, self._work = steps, log_every, work
         self._started, self._first_step = time.perf_counter(), first_step
         self._bar = RunBar(

@@ -188,9 +188,7 @@ class RunFolder(RunLayout, Generic[Config]):
             )
 
     @contextmanager
-    def claim(
-        self, resume: bool, overwrite: bool, inputs: Callable[[], Iterable[Input]] = lambda: ()
-    ) -> Iterator[None]:
+    def claim(self, resume: bool, overwrite: bool, inputs: Callable[[], Iterable[Input]]) -> Iterator[None]:
         """Lock the folder against other processes; an old run in it stays until `accept`.
 
         In a job of several processes, one process claims it for all.

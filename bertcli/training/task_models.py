@@ -15,7 +15,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.init_from import check_teacher_reads
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.task_folder import load_for_finetuning, load_task_folder
-from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, keep_layers
+from bertcli.model.task_models import TaskModel, keep_layers
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
@@ -25,13 +25,9 @@ from bertcli.training.optimizer import freeze
 
 
 def new_task_model(
-    config: FinetuneConfig,
-    source: Path,
-    labels: tuple[str, ...],
-    say: Callable[[str], None],
-    standardization: Standardization = AS_THEY_ARE,
+    config: FinetuneConfig, source: Path, task: LabeledTask, say: Callable[[str], None]
 ) -> TaskModel:
-    """The model to fine-tune from `source`; new weights are initialized from the seed.
+    """The model to fine-tune from `source` for a task; new weights are initialized from the seed.
 
     The names of new and unused weights are given to `say`.
 
@@ -41,10 +37,10 @@ def new_task_model(
     torch.manual_seed(int(make_key(config.training_seed, "init")))
     loaded = load_for_finetuning(
         source,
-        config.task.settings,
-        labels,
+        task.settings,
+        task.labels,
         pooling=config.task.pooling,
-        standardization=standardization,
+        standardization=task.standardization,
     )
     model, report, frozen = loaded.model, loaded.report, config.training.freeze_layers
     say(f"model: {source}, {len(report.loaded)} tensors loaded")

@@ -76,9 +76,8 @@ def _finetune_each(
         def accept(own_part: Path = own.root) -> None:
             folder.accept(config, own_part)
 
-        runs[seed] = finetune(
-            config_of_seed, resume and ranks.from_first(own.is_taken), overwrite, accepted=accept
-        )
+        goes_on = resume and ranks.from_first(own.is_taken)
+        runs[seed] = finetune(config_of_seed, goes_on, overwrite, accepted=accept)
 
     scores = {seed: run.scores for seed, run in runs.items() if run.scores}
     if not scores:

@@ -58,7 +58,7 @@ def main() -> None:
     config = check_config(FinetuneConfig, value, "check_finetune_parity")
     tokenizer = Tokenizer.load(options.model)
     data = load_labeled_data(config, tokenizer, print)
-    ours = new_task_model(config, options.model, data.task.labels, print)
+    ours = new_task_model(config, options.model, data.task, print)
     assert isinstance(ours, TokenModel)
     theirs: Any = AutoModelForTokenClassification.from_pretrained(
         options.model, num_labels=len(data.task.labels), local_files_only=True

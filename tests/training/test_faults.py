@@ -59,7 +59,7 @@ def saved_step(folder: Path) -> int:
 
 def test_a_second_run_in_the_same_folder_is_refused(text: Path, tmp_path: Path) -> None:
     path = write_config(tmp_path / "config.yaml", sections(text, tmp_path / "run"))
-    with RunFolder(tmp_path / "run", PretrainConfig).claim(resume=False, overwrite=False):
+    with RunFolder(tmp_path / "run", PretrainConfig).claim(False, False, inputs=lambda: ()):
         result = run_warm("pretrain", path, "--overwrite")
     assert result.returncode == 2
     assert f"output_dir {tmp_path / 'run'} is in use by process {os.getpid()} on " in result.stderr

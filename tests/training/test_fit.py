@@ -90,7 +90,7 @@ def run(
         best=None,
     )
     own: Any = SimpleNamespace(lost=lambda: "all is lost", resume_command="bertcli train run --resume")
-    progress = Progress("train", 0, 10, 5)
+    progress = Progress("train", 0, 10, log_every=5, work=float)
     state = state or RunState()
     try:
         fit = Fit(own, prepared, checkpoints, log=log, progress=progress)

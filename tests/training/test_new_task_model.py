@@ -26,11 +26,12 @@ def test_two_readings_of_a_plain_text_differ(
     config["task"] = {"type": "sentence-embedding", "train": "x.tsv", "text": text, "max_length": 16}
     said: list[str] = []
     config = checked(config)
-    model = new_task_model(config, folder, (), said.append)
+    task = build_task(config.task.settings, ())
+    model = new_task_model(config, folder, task, said.append)
     assert model.architecture.dropout == model.architecture.attention_dropout == rate
     assert any("dropout: 0.1 instead of 0" in line for line in said) == (rate > folder_rate)
     given = ("a red house",) if text == "text" else ("a red house", "a red house")
     tokenizer = Tokenizer.load(folder)
-    items = build_task(config.task.settings, ()).encode([SimilarExample("here", {}, given, None)], tokenizer)
+    items = task.encode([SimilarExample("here", {}, given, None)], tokenizer)
     one_D, other_D = model.train()(*LabeledBatch(tuple(items), tokenizer.pad_id).rows)
     assert torch.equal(one_D, other_D) == (rate == 0)

@@ -114,10 +114,10 @@ def test_an_evaluation_broken_off_by_a_signal_comes_first_when_the_run_goes_on(
     config = load_config(PretrainConfig, path)
     for step in (6, 12):
 
-        def evaluate_or_hear(at: int = step, **arguments: Any) -> Any:
+        def evaluate_or_hear(*arguments: Any, at: int = step, **more: Any) -> Any:
             if read_rows(metrics)[-1]["step"] == at:
                 signal.raise_signal(signal.SIGTERM)
-            return whole(**arguments)
+            return whole(*arguments, **more)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pretraining, "evaluate", evaluate_or_hear)

@@ -122,7 +122,7 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
     lengths.check_length(source, config.task.max_length, "task.max_length")
     tokenizer = Tokenizer.load(source)
     data = load_labeled_data(config, tokenizer, report)
-    model = task_models.new_task_model(config, source, data.task.labels, say=report)
+    model = task_models.new_task_model(config, source, data.task, say=report)
     training, items = config.training, data.train.items
     lengths_N = np.array([item.length for item in items])
 
