@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,10 +73,7 @@ def _finetune_each(
         say(f"seed {seed} ({number} of {len(seeds)})")
         own = RunFolder(folder.seed(seed), FinetuneConfig)
         config_of_seed = with_values(config, {"seeds": [seed], "output_dir": str(own.root)})
-
-        def accept(own_part: Path = own.root) -> None:
-            folder.accept(config, own_part)
-
+        accept = partial(folder.accept, config, own.root)
         goes_on = resume and ranks.from_first(own.is_taken)
         runs[seed] = finetune(config_of_seed, goes_on, overwrite, accepted=accept)
 
