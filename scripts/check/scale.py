@@ -242,7 +242,7 @@ def _count_pages(counts: SideCounts, train: TokenStore, tokenizer: Tokenizer) ->
     """Pages of each array of offsets that a row reads, those that rows of a batch share counted once."""
     offsets = even_offsets(counts)
     counted = replace(train, **offsets)  # pyright: ignore
-    stream = BatchStream(counted, tokenizer, data_config("mlm+nsp"), 0, BatchSizes(BATCH_SIZE))
+    stream = BatchStream(counted, tokenizer, data_config(MLM_NSP), 0, BatchSizes(BATCH_SIZE))
     for array in offsets.values():
         array.pages = []
     stream[0]
