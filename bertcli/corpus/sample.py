@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.sources import Source
 from bertcli.corpus.streams import Progress, read_lines, silent
-from bertcli.system.errors import UserError
+from bertcli.system.errors import Finding, UserError
 
 SAMPLE_BYTES = 256_000_000
 """The approximate bytes of the sample, in UTF-8; it never has more than twice as many."""
@@ -105,20 +104,11 @@ _FEWEST_DOCUMENTS = 20
 """The fewest documents in a file that count as evidence."""
 
 
-class LayoutAdvice(NamedTuple):
-    """One way in which the text does not match the config, and the change that mends it.
+def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Finding]:
+    """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece.
 
-    Attributes:
-        share: the share of files, among those that were read, with this problem.
+    Its `share` is that of the files, among those that were read.
     """
-
-    problem: str
-    mend: str
-    share: float
-
-
-def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[LayoutAdvice]:
-    """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece."""
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []
     looks = look_at_files(sources, corpus)
@@ -130,11 +120,11 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Layou
     if not by_blank_lines or len(sources) == 1 or 2 * len(lone) <= len(looks):
         return []
     return [
-        LayoutAdvice(
+        Finding(
             f"blank lines separate single paragraphs in {len(lone)} of {len(looks)} files examined: each "
             "paragraph is read as a document of its own",
             "if a file is a document (a book, an article), set corpus.document: file",
-            len(lone) / len(looks),
+            share=len(lone) / len(looks),
         )
     ]
 
@@ -152,7 +142,7 @@ def wrapped_files(looks: Sequence[Look]) -> list[Look]:
     return wrapped if is_most else []
 
 
-def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: CorpusConfig) -> LayoutAdvice:
+def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: CorpusConfig) -> Finding:
     width = max(look.width for look in wrapped)
     keys = ["corpus.join_lines: true"]
     if corpus.format != "text":
@@ -160,11 +150,11 @@ def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: 
     if corpus.document != "file":
         keys.append("corpus.document: file (a blank line then ends a paragraph)")
     alone = "" if files > 1 else "; sentence pairs then need more files than one, each a document"
-    return LayoutAdvice(
+    return Finding(
         f"the text is hard-wrapped at about {width} characters in {len(wrapped)} of {examined} files "
         "examined: each line is read as a paragraph, and sentences are cut at its end",
         f"set {' and '.join(keys)}{alone}",
-        len(wrapped) / examined,
+        share=len(wrapped) / examined,
     )
 
 

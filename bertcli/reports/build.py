@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
@@ -16,7 +16,7 @@ from bertcli.inference.outputs import aside, check_output, writing
 from bertcli.reports.chart import MARKERS
 from bertcli.reports.curves import charts, series_of
 from bertcli.reports.finetuning import FinetuningParts, finetuning_parts
-from bertcli.reports.head import Facts, head_of, recipe_of
+from bertcli.reports.head import head_of, recipe_of
 from bertcli.reports.page import Notes, ReportOptions, page
 from bertcli.reports.pretraining import PretrainingParts, pretraining_parts
 from bertcli.reports.run_view import RunView, read_run
@@ -76,7 +76,8 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     series, left_out = series_of(views)
     if left_out:
         notes.lines.append(f"{left_out} more runs are not in the charts.")
-    title = ", ".join(head.name for head in heads)
+    title = ", ".join(view.name for view in views)
+    weights = parts.model.parameters() if parts and parts.model else ()  # a shared one counts once
     values = {
         "heads": heads,
         "kind": first.kind,
@@ -87,7 +88,7 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric_of(first)),
         "recipe": recipe_of(views),
-        "parameters": _num_parameters(parts.model if parts else None),
+        "parameters": [("parameters", number(sum(map(Tensor.numel, weights))))] if weights else [],
         "notes": notes.lines,
         "pretraining": parts if isinstance(parts, PretrainingParts) else None,
         "finetuning": parts if isinstance(parts, FinetuningParts) else None,
@@ -122,13 +123,6 @@ def _shared_baselines(scores: Sequence[Score]) -> Mapping[str, str]:
     known = {(score.key, score.baseline) for score in scores if score.baseline}
     times = Counter(key for key, _ in known)
     return {key: baseline for key, baseline in known if times[key] == 1}
-
-
-def _num_parameters(model: nn.Module | None) -> Facts:
-    """The number of all parameters; a shared parameter counts once."""
-    if model is None:
-        return []
-    return [("parameters", number(sum(parameter.numel() for parameter in model.parameters())))]
 
 
 ELSEWHERE = "write it elsewhere: --output FILE.html"

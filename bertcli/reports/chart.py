@@ -122,7 +122,7 @@ class Curve:
     name: str
     series: int
     weight: Weight
-    points: Sequence[Point]
+    points: Sequence[Point] = ()
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,6 @@ class Plot:
     size: Size
     left: float
     right: float
-    top: float
     bottom: float
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
@@ -198,7 +197,6 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
         size=size,
         left=left,
         right=right,
-        top=top,
         bottom=bottom,
         x_ticks=[
             (min(place(x, y_low)[0], size.width - len(label) * _CHARACTER / 2), label)

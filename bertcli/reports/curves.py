@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bertcli.reports.chart import SMALL, WIDE, Curve, Level, Plot, Weight, plot, spread, thin
 from bertcli.reports.run_view import Row, RunView
@@ -53,14 +53,8 @@ class Chart:
     noted: Sequence[str]
 
 
-@dataclass(frozen=True)
-class _Figure:
-    """The rows of one curve; each has a finite number."""
-
-    name: str
-    series: int
-    weight: Weight
-    rows: Sequence[Row]
+_Figure = tuple[Curve, Sequence[Row]]
+"""A curve, whose points depend on the axis, and its rows; each has a finite number."""
 
 
 def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
@@ -109,25 +103,25 @@ def shown_name(key: str, rows: Iterable[Row] = ()) -> str:
 def _chart(key: str, series: Sequence[Series], levels: Sequence[Level], small: bool) -> Chart:
     found = list(_figures(key, series))
     most = max(_FEWEST, min(_MOST, _POINTS // max(1, len(found))))
-    thinned = [(each, [each.rows[i] for i in thin([row[key] for row in each.rows], most)]) for each in found]
+    thinned = [(curve, [rows[i] for i in thin([row[key] for row in rows], most)]) for curve, rows in found]
     last = max(row.get("seconds") or 0 for _, rows in thinned for row in rows)
     scales = {"step": (1.0, "steps"), "tokens": (1.0, "tokens"), "seconds": _unit(last)}
     plots = {}
     for axis, (scale, x_title) in scales.items():
-        drawn = []
-        for each, rows in thinned:
-            points = [(row[axis] / scale, row[key]) for row in rows if axis in row]
-            drawn.append(Curve(each.name, each.series, each.weight, points=points))
+        drawn = [
+            replace(curve, points=[(row[axis] / scale, row[key]) for row in rows if axis in row])
+            for curve, rows in thinned
+        ]
         if any(curve.points for curve in drawn):
             plots[axis] = plot(drawn, levels, x_title, size=SMALL if small else WIDE)
     drawn_levels = {label for one in plots.values() for *_, label in one.levels}
     far = [level for level in levels if not any(label.startswith(level.label) for label in drawn_levels)]
     numbers, left_out = _numbers(key, found)
     return Chart(
-        title=shown_name(key, found[0].rows),
+        title=shown_name(key, found[0][1]),
         small=small,
         plots=plots,
-        head=["step", *(each.name for each in found)],
+        head=["step", *(curve.name for curve, _ in found)],
         rows=numbers,
         noted=[*(f"not in the picture: {level.label}, {level.value:.3g}" for level in far), *left_out],
     )
@@ -141,7 +135,7 @@ def _figures(key: str, series: Sequence[Series]) -> Iterator[_Figure]:
             if rows:
                 name = ", ".join(filter(None, [each.name, what if both else ""])) or shown_name(key, rows)
                 weight: Weight = "light" if both else "plain"
-                yield _Figure(name, each.number, "strong" if split == "heldout" else weight, rows=rows)
+                yield Curve(name, each.number, "strong" if split == "heldout" else weight), rows
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -152,9 +146,9 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 def _numbers(key: str, found: Sequence[_Figure]) -> tuple[list[list[float | None]], list[str]]:
     """The rows of the table, and a line if some are left out; rows with held-out values are preferred."""
-    columns = [{row["step"]: row[key] for row in each.rows} for each in found]
+    columns = [{row["step"]: row[key] for row in rows} for _, rows in found]
     steps = sorted({step for column in columns for step in column})
-    heldout = sorted({row["step"] for each in found if each.weight == "strong" for row in each.rows})
+    heldout = sorted({row["step"] for curve, rows in found if curve.weight == "strong" for row in rows})
     most = max(_FEWEST_ROWS, min(_MOST_ROWS, _CELLS // (len(columns) + 1)))
     kept = {heldout[i] for i in spread(len(heldout), most)}
     others = [step for step in steps if step not in kept and step not in heldout]

@@ -98,7 +98,7 @@ class FinetuningParts:
 
     verdict: KeptVerdict | None
     data: labeled_data.LabeledFigures | None
-    seeds: scores.SeedTable | None
+    seeds: Sequence[scores.SeedScore]
     label_name: str
     answers: labeled_data.DevAnswers | None = None
     confusion: Confusion | None = None
@@ -129,8 +129,8 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
         data = notes.unless_missing(
             "the data", lambda: labeled_data.labeled_figures(config, folder, options.check_data)
         )
-    seeds = scores.seed_table(view) if view.seeds else None
-    parts = FinetuningParts(view.verdict, data, seeds, label_name=task_class(config.task.type).label_name)
+    label_name = task_class(config.task.type).label_name
+    parts = FinetuningParts(view.verdict, data, scores.seed_scores(view), label_name=label_name)
     if answers is None:
         return parts
     table = answers.metrics.get("per_class") or answers.metrics.get("per_type") or {}

@@ -11,7 +11,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import flatten
 from bertcli.corpus.manifest import Manifest, SideCounts
 from bertcli.reports.cards import public_name
-from bertcli.reports.run_view import RunView, State
+from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import Score, scores_of
 from bertcli.system.terminal import duration, number, percent, short
 
@@ -108,17 +108,17 @@ class Said:
 
 @dataclass(frozen=True)
 class Head:
-    """The head of one run.
+    """The head of a run.
 
     Attributes:
         what: a sentence on what the run is.
         facts: facts on how it was trained.
+        verdict: the lines at its end; for several seeds, the verdict of each.
         scores: the scores of the model that it keeps; for several seeds, their means.
     """
 
-    name: str
+    view: RunView
     what: str
-    state: State
     verdict: Sequence[Said]
     facts: Facts
     scores: list[Score]
@@ -130,15 +130,8 @@ class Head:
 
 
 def head_of(view: RunView) -> Head:
-    """The head of a run; for several seeds, it has the verdict of each."""
-    return Head(
-        name=view.name,
-        what=_what(view),
-        state=view.state,
-        verdict=list(_verdict(view)),
-        facts=_facts(view),
-        scores=scores_of(view),
-    )
+    """The head of a run."""
+    return Head(view, _what(view), list(_verdict(view)), facts=_facts(view), scores=scores_of(view))
 
 
 def _what(view: RunView) -> str:

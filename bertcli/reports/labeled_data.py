@@ -155,9 +155,7 @@ def _dev_examples(config: FinetuneConfig) -> Sequence[Example]:
         examples = list(read_examples(find_labeled_file(name), task.settings, True, skip_bad=task.skip_bad))
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from None
-    if task.dev is not None or task.dev_fraction is None:
-        return examples
-    return split_dev(examples, task.dev_fraction, config.seed)[1]
+    return examples if task.dev_fraction is None else split_dev(examples, task.dev_fraction, config.seed)[1]
 
 
 MOST_MISTAKES = 50

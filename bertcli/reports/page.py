@@ -97,17 +97,12 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    environment.filters.update(number=number, percent=percent, duration=duration)
-    return environment
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=_shown,
+)
+_ENVIRONMENT.filters.update(number=number, percent=percent, duration=duration)

@@ -115,26 +115,21 @@ def read_run(root: Path) -> RunView:
         verdict = None  # it is the verdict of a shorter run, which then went on
     if folders:
         done = sum(seed.state.word == "finished" for seed in seeds)
-        step, planned, has_ended = sum(seed.state.step for seed in seeds), None, done == len(folders)
+        step, planned, of_seeds = sum(seed.state.step for seed in seeds), None, (done, len(folders))
+        has_ended = done == len(folders)
     else:
         step, planned = rows[-1]["step"] if rows else 0, _planned(config, rows)
         is_last = planned is not None and step >= planned and layout.model.is_dir()
-        done, has_ended = 0, verdict is not None or is_last
+        of_seeds, has_ended = None, verdict is not None or is_last
     ended: Literal["finished", "stopped"] = "finished" if has_ended else "stopped"
     word = "running" if is_locked(layout.lock) else ended
     manifest = None
     if isinstance(config, PretrainConfig):
         with suppress(UserError, OSError):
             manifest = read_manifest(store_folder(config))
+    name, state = root.resolve().name, State(word, step, planned, seeds=of_seeds)
     return RunView(
-        root,
-        root.resolve().name,
-        config,
-        rows=rows,
-        state=State(word, step, planned, seeds=(done, len(folders)) if folders else None),
-        verdict=verdict,
-        seeds=seeds,
-        manifest=manifest,
+        root, name, config, rows=rows, state=state, verdict=verdict, seeds=seeds, manifest=manifest
     )
 
 

@@ -203,33 +203,25 @@ def _of_loss(loss: float | None, reference: Reference) -> str:
 
 @dataclass(frozen=True)
 class SeedScore:
-    """One score of all seeds: name, baseline and meaning of `score`, and the values; None: not yet known."""
+    """A score of all seeds: name, baseline and meaning of `score`, and run -> value; None: not yet known."""
 
     score: Score
-    values: Sequence[float | None]
+    values: Mapping[str, float | None]
     mean: float
     low: float
     high: float
 
 
-@dataclass(frozen=True)
-class SeedTable:
-    """The names of the runs, and a row for each score."""
-
-    names: Sequence[str]
-    scores: Sequence[SeedScore]
-
-
-def seed_table(view: RunView) -> SeedTable | None:
-    """The table of the seeds; None: none was evaluated yet. Mean and range cover all seeds, listed or not."""
+def seed_scores(view: RunView) -> list[SeedScore]:
+    """The scores of seeds; empty: none was evaluated yet. Mean and range cover all seeds, listed or not."""
     rows = [chosen_row(each) or {} for each in view.seeds]
-    if not any(rows):
-        return None
+    names = [each.name for each in view.seeds[:MOST_SERIES]]
     scores = []
     for score in scores_of(view):
         values = [row.get(score.key) for row in rows]
         known = [value for value in values if value is not None and math.isfinite(value)]
         if known:
             mean = float(np.mean(known))
-            scores.append(SeedScore(score, values[:MOST_SERIES], mean, low=min(known), high=max(known)))
-    return SeedTable([each.name for each in view.seeds[:MOST_SERIES]], scores)
+            listed = dict(zip(names, values, strict=False))
+            scores.append(SeedScore(score, listed, mean, low=min(known), high=max(known)))
+    return scores

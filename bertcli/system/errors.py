@@ -1,6 +1,8 @@
-"""The errors that a user sees: one message, no traceback, exit code 2. Imports nothing of ours."""
+"""The errors that a user sees: one message, no traceback, exit code 2; and what is wrong in data. Imports
+nothing of ours."""
 
 import errno
+from dataclasses import dataclass, field
 from typing import Any
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -21,3 +23,22 @@ class UserError(ValueError):
 
     The command line prints the message alone and exits with code 2 (`bertcli.cli.main`).
     """
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault of the data, at all of its places.
+
+    Attributes:
+        fails: True if the run would end in an error; False if it would run, and give a worse model.
+        problem: what is wrong, and how often.
+        mend: what to do; empty if `problem` says it.
+        places: the first few places: file, place in it, text there.
+        share: the share of the text or of the rows with the fault; findings of one kind are sorted by it.
+    """
+
+    fails: bool = field(default=False, kw_only=True)
+    problem: str
+    mend: str = ""
+    places: tuple[str, ...] = ()
+    share: float = 0.0

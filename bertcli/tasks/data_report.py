@@ -1,7 +1,7 @@
 """Labeled examples -> their sizes, labels and lengths, and warnings, before training begins."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,13 +147,19 @@ def _listed(found: dict[str, Any], split: str) -> str:
     return f"; {', '.join(named + more)}" if named else ""
 
 
+def repeated_rows(found: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
+    """The key, the number and the problem of each of the `duplicates` of `figures` that is not 0."""
+    for where, count in found["duplicates"].items():
+        words = f"rows of {where} repeat the text of another one"
+        if where == "across":
+            words = "rows of dev are in train as well: scores will be too good"
+        if count:
+            yield where, count, f"{count:,} {words}"
+
+
 def _warnings(found: dict[str, Any]) -> list[str]:
-    lines, duplicates, contradictions = [], found["duplicates"], found["contradictions"]
-    for split in found["rows"]:
-        if duplicates[split]:
-            lines.append(f"warning: {duplicates[split]:,} rows of {split} repeat the text of another one")
-    if across := duplicates.get("across"):
-        lines.append(f"warning: {across:,} rows of dev are in train as well: scores will be too good")
+    lines = [f"warning: {problem}" for _, _, problem in repeated_rows(found)]
+    contradictions = found["contradictions"]
     if contradictions:
         lines.append(f"warning: one text, several labels: {len(contradictions):,} texts of train")
         for each in contradictions[:_SHOWN]:

@@ -5,10 +5,10 @@ import math
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bertcli.config.task import TaskSettings
+from bertcli.system.errors import Finding
 from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import separator_of
@@ -21,19 +21,12 @@ _NAMED = 6
 """Number of labels that are named; the others are counted."""
 
 
-@dataclass(frozen=True)
-class LabelDoubt:
-    """A likely mistake in labels, what to do, and the share of the rows (of train or dev) that have it."""
-
-    problem: str
-    mend: str
-    share: float
-
-
 def label_doubts(
     counts: Mapping[str, Mapping[str, int]], splits: Mapping[str, Sequence[Example]], settings: TaskSettings
-) -> list[LabelDoubt]:
-    """Doubts about the labels of a classification, or about entity types. Other tasks have none.
+) -> list[Finding]:
+    """Likely mistakes in the labels of a classification, or in entity types. Other tasks have none.
+
+    Their `share` is that of the rows of train or of dev.
 
     Args:
         counts: split -> label -> how often it occurs (`data_report.figures`).
@@ -52,18 +45,18 @@ def label_doubts(
     return doubts
 
 
-def _doubt(found: Mapping[str, int], total: Counter[str], problem: str, mend: str) -> list[LabelDoubt]:
+def _doubt(found: Mapping[str, int], total: Counter[str], problem: str, mend: str) -> list[Finding]:
     """A doubt about these labels, if there are any."""
-    return [LabelDoubt(f"{problem}: {_named(found)}", mend, _share(found, total))] if found else []
+    return [Finding(f"{problem}: {_named(found)}", mend, share=_share(found, total))] if found else []
 
 
-def _missing(total: Counter[str]) -> list[LabelDoubt]:
+def _missing(total: Counter[str]) -> list[Finding]:
     found = {label: count for label, count in total.items() if _is_missing(label)}
     mend = f"if they do, leave such rows out: task.skip_labels: {json.dumps(list(found))}"
     return _doubt(found, total, "labels that usually stand for a missing one", mend=mend)
 
 
-def _several(total: Counter[str]) -> list[LabelDoubt]:
+def _several(total: Counter[str]) -> list[Finding]:
     if (separator := separator_of(total.elements())) is None:
         return []
     found = {label: count for label, count in total.items() if separator in label}
@@ -79,7 +72,7 @@ def _is_missing(label: str) -> bool:
     return label.casefold() in _MISSING
 
 
-def _spellings(total: Counter[str]) -> Iterator[LabelDoubt]:
+def _spellings(total: Counter[str]) -> Iterator[Finding]:
     groups: dict[str, dict[str, int]] = defaultdict(dict)
     for label, count in total.items():
         groups[_bare(label)][label] = count
@@ -87,10 +80,10 @@ def _spellings(total: Counter[str]) -> Iterator[LabelDoubt]:
     if same:
         shown = "; ".join(_named(group) for group in same[:_NAMED])
         more = f"; and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
-        yield LabelDoubt(
+        yield Finding(
             f"labels that differ only in case, blanks or the spelling of a number: {shown}{more}",
             "the model learns each as a class of its own; if they are the same, write them the same way",
-            sum(_share(group, total) for group in same),
+            share=sum(_share(group, total) for group in same),
         )
 
 
@@ -110,19 +103,19 @@ def _number(label: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _two_kinds(total: Counter[str]) -> Iterator[LabelDoubt]:
+def _two_kinds(total: Counter[str]) -> Iterator[Finding]:
     numbers = {label: count for label, count in total.items() if _number(label) is not None}
     others = {label: n for label, n in total.items() if label not in numbers and not _is_missing(label)}
     if numbers and others:
         fewer = min(numbers, others, key=lambda each: sum(each.values()))
-        yield LabelDoubt(
+        yield Finding(
             f"labels of two kinds, numbers ({_named(numbers)}) beside words ({_named(others)})",
             "if two ways of labeling are mixed, use one of them; if a column is shifted, mend those rows",
-            _share(fewer, total),
+            share=_share(fewer, total),
         )
 
 
-def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> list[LabelDoubt]:
+def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> list[Finding]:
     """A doubt about labels only in train; labels only in dev are an error (`labels.check_labels`)."""
     if "dev" not in counts:
         return []
@@ -131,7 +124,7 @@ def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> list[LabelDoubt]:
     return _doubt(alone, Counter(counts["train"]), "labels of train that dev does not have", mend=mend)
 
 
-def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> Iterator[LabelDoubt]:
+def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> Iterator[Finding]:
     for split, examples in splits.items():
         around = [
             example.where
@@ -139,10 +132,10 @@ def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> 
             if isinstance(example, TextExample) and _as_written(example, settings) != example.label
         ]
         if around:
-            yield LabelDoubt(
+            yield Finding(
                 f"{len(around):,} labels of {split} have blanks around them, first in {around[0]}",
                 "they are removed here; other programs will treat them as other labels",
-                len(around) / len(examples),
+                share=len(around) / len(examples),
             )
 
 

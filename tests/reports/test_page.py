@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from jinja2 import UndefinedError
+from jinja2 import FileSystemLoader, UndefinedError
 
 from bertcli.reports import page as page_module
 from bertcli.reports.page import page
@@ -53,7 +53,8 @@ def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "t.html.j2").write_text(TEMPLATE, encoding="utf-8")
     (tmp_path / "t.js").write_text('"use strict";\nlet a = 1 < 2 && "é";\n', encoding="utf-8")
     monkeypatch.setattr(page_module, "TEMPLATES", tmp_path)
-    monkeypatch.setattr(page_module, "_ENVIRONMENT", page_module._environment())
+    environment = page_module._ENVIRONMENT.overlay(loader=FileSystemLoader(tmp_path))
+    monkeypatch.setattr(page_module, "_ENVIRONMENT", environment)
     return tmp_path
 
 

@@ -6,14 +6,15 @@ from collections import Counter
 
 import pytest
 
+from bertcli.system.errors import Finding
 from bertcli.tasks.data_report import describe
 from bertcli.tasks.examples import TaggedExample, TextExample
-from bertcli.tasks.label_doubts import LabelDoubt, label_doubts
+from bertcli.tasks.label_doubts import label_doubts
 from bertcli.tasks.supervised import Item
 from tests.tasks.reading import settings, words
 
 
-def doubts(train: list[str], dev: list[str] | None = None) -> list[LabelDoubt]:
+def doubts(train: list[str], dev: list[str] | None = None) -> list[Finding]:
     splits = {"train": train} if dev is None else {"train": train, "dev": dev}
     counts = {name: Counter(labels) for name, labels in splits.items()}
     examples = {

@@ -40,7 +40,7 @@ def corpus_findings(
     """Findings that would stop the run (reading, building the store, drawing pairs) or harm the model."""
     return [
         *counts.findings,
-        *(Finding(False, a.problem, a.mend, share=a.share) for a in layout_advice(sources, config.corpus)),
+        *layout_advice(sources, config.corpus),
         *_stops(config, counts),
         *_few_pairs(config, counts, figures),
         *_faults(counts),
@@ -63,19 +63,19 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
         return
     if (len(counts.progress.pieces["train"]) or train.documents) < 2:
         yield Finding(
-            True,
             "sentence pairs (data.objective) need two documents to train on, and there is one",
             "set corpus.document to what ends a document (blank-line or file), add files, or set "
             "data.objective: mlm",
             share=1.0,
+            fails=True,
         )
     elif train.sentences == train.documents:
         yield Finding(
-            True,
             "sentence pairs (data.objective) need documents of two sentences or more, and every document "
             "to train on is one sentence",
             "look at corpus.format, corpus.document and corpus.language, or set data.objective: mlm",
             share=1.0,
+            fails=True,
         )
 
 
@@ -89,7 +89,6 @@ def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, 
     uses = reads * figures.get("pairs_per_epoch", 0) / 2 / pairs
     if uses > RARE_PAIRS * reads > 0:
         yield Finding(
-            False,
             f"few places give a true pair ({pairs:,}): each is used about {uses:.0f} times while the text is "
             f"read {reads:.1f} times",
             "most documents are one sentence long: join what belongs together, or set data.objective: mlm",
@@ -97,14 +96,12 @@ def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, 
         )
     elif share > ONE_SENTENCE:
         yield Finding(
-            False,
             f"{share:.0%} of the documents are one sentence long: they give no true pair",
             "look at what ends a document (corpus.document, blank lines), or set data.objective: mlm",
             share=share,
         )
     if heldout.documents and heldout.sentences == heldout.documents:
         yield Finding(
-            False,
             "every held-out document is one sentence long: held-out scores measure MLM alone",
             "raise corpus.heldout_fraction to hold out more",
         )
@@ -116,7 +113,7 @@ def _faults(counts: CorpusCounts) -> Iterator[Finding]:
         if places.count:
             share = places.count / counts.lines
             found = f"{places.count:,} lines ({_percent(share)}) {problem}"
-            yield Finding(False, found, mend, places=tuple(places.first), share=share)
+            yield Finding(found, mend, places=tuple(places.first), share=share)
 
 
 def _repeats(counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
@@ -138,7 +135,7 @@ def _repeat(counts: CorpusCounts, counter: RepeatCounter, what: str, mend: str, 
         for each in counter.heaviest(PLACES)
     )
     problem = f"{number} {what} ({_percent(share)} of the text) repeat an earlier one"
-    return Finding(False, problem, mend, places=places, share=share)
+    return Finding(problem, mend, places=places, share=share)
 
 
 def _other_language(
@@ -152,7 +149,6 @@ def _other_language(
     first = [place for _, places in commonest for place in places.first]
     number = sum(figures["other_language_lines"].values())
     yield Finding(
-        False,
         f"{_percent(share)} of the text is likely not {config.corpus.language}: {named}; it is {number:,} of "
         f"{counts.identified.count:,} sampled lines",
         "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
@@ -167,7 +163,6 @@ def _epochs(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding
     if reads > READS:
         steps = math.ceil(figures["steps_per_epoch"] * READS)
         yield Finding(
-            False,
             f"the run reads the text {reads:,.0f} times: the model memorizes it long before the end",
             f"lower training.steps, to about {steps:,} or less, or give more text",
             share=1.0,
@@ -179,35 +174,29 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
     is_given = config.tokenizer.path is not None or config.model.init_from is not None
     if look is not None and look.stripped > STRIPPED:
         yield Finding(
-            False,
             f"{_percent(look.stripped)} of the words lose marks on their letters: {look.written!r} is "
             f"read as {look.read!r}",
             "train a vocabulary with tokenizer.strip_accents: false, or use a model that keeps them",
             share=look.stripped,
         )
-    fails = unknown >= MOST_UNKNOWN
-    if unknown > UNKNOWN and look is not None and look.unbroken > UNKNOWN:
-        yield Finding(
-            fails,
-            f"{_percent(unknown)} of the tokens are unknown: a word of more than 100 characters is one "
-            f"unknown token, and {_percent(look.unbroken)} of the text is in such words",
-            f"{known_by(config)}; or insert blanks between the words first, with a word segmenter",
-            share=unknown,
-        )
-    elif unknown > UNKNOWN:
+    if unknown > UNKNOWN:
+        fails, why = unknown >= MOST_UNKNOWN, "the vocabulary lacks characters of this text"
         mend = "give more text: a vocabulary leaves out characters that occur once or twice"
-        if fails:
+        if look is not None and look.unbroken > UNKNOWN:
+            why = "a word of more than 100 characters is one unknown token, and "
+            why += f"{_percent(look.unbroken)} of the text is in such words"
+            mend = f"{known_by(config)}; or insert blanks between the words first, with a word segmenter"
+        elif fails:
             mend = known_by(config)
         elif is_given:
             mend = "leave tokenizer.path out to train a vocabulary on it"
         elif figures["vocab_size"] >= config.tokenizer.vocab_size:
             mend = "raise tokenizer.vocab_size"
-        problem = "the vocabulary lacks characters of this text"
-        yield Finding(fails, f"{_percent(unknown)} of the tokens are unknown: {problem}", mend, share=unknown)
+        problem = f"{_percent(unknown)} of the tokens are unknown: {why}"
+        yield Finding(problem, mend, share=unknown, fails=fails)
     has_words = look is None or look.blanks >= FEW_BLANKS
     if pieces > PIECES and is_given and has_words:
         yield Finding(
-            False,
             f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text",
             "leave tokenizer.path (or model.init_from) out to train a vocabulary on this text",
         )

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from bertcli.config.section import Decoding
 from bertcli.corpus.encodings import bad_bytes_advice
 from bertcli.corpus.streams import find_bad_lines
-from bertcli.system.errors import UserError
+from bertcli.system.errors import Finding, UserError
 
 Where = TypeVar("Where")
 
@@ -19,32 +19,13 @@ _EXCERPT = 60
 """Number of characters of an excerpt; spelled-out control characters add up to half as many."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One fault of the data, at all of its places.
-
-    Attributes:
-        fails: True if the run would end in an error; False if it would run, and give a worse model.
-        problem: what is wrong, and how often.
-        mend: what to do; empty if `problem` says it.
-        places: the first few places: file, place in it, text there.
-        share: the share of the text or of the rows with the fault; findings of one kind are sorted by it.
-    """
-
-    fails: bool
-    problem: str
-    mend: str = ""
-    places: tuple[str, ...] = ()
-    share: float = 0.0
-
-
 @contextmanager
 def failing(findings: list[Finding], share: float = 1.0) -> Iterator[None]:
     """A context that turns a `UserError`, which would stop a run, into a finding."""
     try:
         yield
     except UserError as error:
-        findings.append(Finding(True, str(error), share=share))
+        findings.append(Finding(str(error), share=share, fails=True))
 
 
 @dataclass
@@ -86,9 +67,10 @@ def bad_bytes_findings(path: Path, decoding: Decoding, share: float) -> tuple[li
         return [], decoding
     if decoding.bad_bytes != "refuse":
         (note,) = bad.notes(path, decoding)
-        return [Finding(False, note, share=bad.count / bad.lines)], decoding
+        return [Finding(note, share=bad.count / bad.lines)], decoding
     problem = f"{path}: bytes that are not {bad.encoding}; {bad.share_line()}"
-    finding = Finding(True, problem, bad_bytes_advice(decoding), places=tuple(bad.shown), share=share)
+    mend, places = bad_bytes_advice(decoding), tuple(bad.shown)
+    finding = Finding(problem, mend, places, share=share, fails=True)
     return [finding], decoding._replace(bad_bytes="replace")
 
 

@@ -17,7 +17,7 @@ from bertcli.config.run import with_values
 from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
-from bertcli.tasks.data_report import Splits, figures
+from bertcli.tasks.data_report import Splits, figures, repeated_rows
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
 from bertcli.tasks.label_doubts import label_doubts
@@ -66,8 +66,7 @@ class LabeledCheck:
             order = EpochOrder(len(items["train"]), config.training.batch_size, config.seed)
             self.figures["steps_per_epoch"] = order.steps_per_epoch
             self.findings += [*self._repeats(train, dev or []), *self._lengths()]
-            doubts = label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
-            self.findings += [Finding(False, each.problem, each.mend, share=each.share) for each in doubts]
+            self.findings += label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
 
     def _read(self, name: str) -> list[Example]:
         """The usable rows of a file."""
@@ -86,7 +85,7 @@ class LabeledCheck:
                 examples.append(example)
         self.findings += found
         self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding has it
-        self.findings += [Finding(False, message) for message in left_out]
+        self.findings += [Finding(message) for message in left_out]
         self._find_faults(path, examples)
         return examples
 
@@ -99,7 +98,7 @@ class LabeledCheck:
             built = build_task(settings, labels)
             built.prepare(
                 train,
-                lambda line: self.findings.append(Finding(False, line.removeprefix("warning: "))),
+                lambda line: self.findings.append(Finding(line.removeprefix("warning: "))),
                 task.class_weights,
             )
             items = {"train": built.encode(train, tokenizer)}
@@ -122,31 +121,18 @@ class LabeledCheck:
             share = places.count / len(examples)
             problem, mend = FAULT_TEXTS[fault]
             problem = f"{path}: {places.count:,} texts {problem}"
-            self.findings.append(Finding(False, problem, mend, places=tuple(places.first), share=share))
+            self.findings.append(Finding(problem, mend, places=tuple(places.first), share=share))
 
     def _repeats(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
         """Findings about texts that occur twice: in one file, in both, or with different labels."""
-        duplicates, contradictions = self.figures["duplicates"], self.figures["contradictions"]
-        for split, examples in (("train", train), ("dev", dev)):
-            if count := duplicates.get(split):
-                yield Finding(
-                    False,
-                    f"{count:,} rows of {split} repeat the text of another one",
-                    "delete the copies",
-                    places=_first_copies(examples, {}),
-                    share=count / len(examples),
-                )
-        if count := duplicates.get("across"):
+        for where, count, problem in repeated_rows(self.figures):
+            examples, before, mend = train if where == "train" else dev, {}, "delete the copies"
+            if where == "across":
+                before = {example.texts: example.where for example in reversed(train)}
+                mend = "remove them from one of the two files"
+            yield Finding(problem, mend, _first_copies(examples, before), share=count / len(examples))
+        if contradictions := self.figures["contradictions"]:
             yield Finding(
-                False,
-                f"{count:,} rows of dev are in train as well: scores will be too good",
-                "remove them from one of the two files",
-                places=_first_copies(dev, {example.texts: example.where for example in reversed(train)}),
-                share=count / len(dev),
-            )
-        if contradictions:
-            yield Finding(
-                False,
                 f"one text, several labels: {len(contradictions):,} texts of train",
                 "decide on one label for each",
                 places=tuple(
@@ -158,7 +144,7 @@ class LabeledCheck:
     def _lengths(self) -> Iterator[Finding]:
         """Findings about rows that are longer than `max_length`, or than rows that the model knows."""
         if (line := self._long_rows.line) is not None:
-            yield Finding(False, line, share=self._long_rows.long / self._long_rows.rows)
+            yield Finding(line, share=self._long_rows.long / self._long_rows.rows)
         windows = self.figures.get("windows")
         for split, lengths in self.figures["lengths"].items():
             rows, limit = self.figures["rows"][split], lengths["max_length"]
@@ -172,7 +158,7 @@ class LabeledCheck:
             mend = (
                 f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)"
             )
-            yield Finding(False, problem, mend, share=lengths["longer"])
+            yield Finding(problem, mend, share=lengths["longer"])
 
 
 def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bertcli.advice.check.findings import Finding, Places, excerpt, findings_json, findings_text
 
 FINDINGS = [
-    Finding(False, "a few lines", "mend them", ("a.txt: 'x'",), share=0.1),
-    Finding(True, "a file is broken", share=0.01),
-    Finding(False, "many lines", "mend them", share=0.5),
+    Finding("a few lines", "mend them", ("a.txt: 'x'",), share=0.1),
+    Finding("a file is broken", share=0.01, fails=True),
+    Finding("many lines", "mend them", share=0.5),
 ]
 
 
