@@ -69,7 +69,7 @@ def page(
     Raises `jinja2.UndefinedError` if the template names a value that is missing.
     """
     code = None if script is None else (TEMPLATES / script).read_text(encoding="utf-8")
-    document = _ENVIRONMENT.get_template(template).render(
+    document = ENVIRONMENT.get_template(template).render(
         **values,
         title=title,
         policy=_policy(code),
@@ -97,7 +97,7 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-_ENVIRONMENT = Environment(
+ENVIRONMENT = Environment(
     loader=FileSystemLoader(TEMPLATES),
     autoescape=True,
     undefined=StrictUndefined,
@@ -105,4 +105,4 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
     finalize=_shown,
 )
-_ENVIRONMENT.filters.update(number=number, percent=percent, duration=duration)
+ENVIRONMENT.filters.update(number=number, percent=percent, duration=duration)

@@ -53,8 +53,8 @@ def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "t.html.j2").write_text(TEMPLATE, encoding="utf-8")
     (tmp_path / "t.js").write_text('"use strict";\nlet a = 1 < 2 && "é";\n', encoding="utf-8")
     monkeypatch.setattr(page_module, "TEMPLATES", tmp_path)
-    environment = page_module._ENVIRONMENT.overlay(loader=FileSystemLoader(tmp_path))
-    monkeypatch.setattr(page_module, "_ENVIRONMENT", environment)
+    environment = page_module.ENVIRONMENT.overlay(loader=FileSystemLoader(tmp_path))
+    monkeypatch.setattr(page_module, "ENVIRONMENT", environment)
     return tmp_path
 
 
