@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from bertcli.system.terminal import number
@@ -117,12 +117,16 @@ class Curve:
     Attributes:
         series: the number that selects color, dashes and marker.
         weight: light (training, in the background), strong (held out, with markers) or plain (alone).
+        points: values; once the curve is drawn, coordinates in an SVG.
+        path, markers: what draws the line, and the points that have a marker; empty until it is drawn.
     """
 
     name: str
     series: int
     weight: Weight
     points: Sequence[Point] = ()
+    path: str = ""
+    markers: Sequence[Point] = ()
 
 
 @dataclass(frozen=True)
@@ -144,19 +148,12 @@ WIDE, SMALL = Size(480, 270), Size(320, 170)
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A curve in the coordinates of an SVG: its points, its path, and the points that have a marker."""
-
-    series: int
-    weight: Weight
-    points: Sequence[Point]
-    path: str
-    markers: Sequence[Point]
-
-
-@dataclass(frozen=True)
 class Plot:
-    """A chart that is ready to be written; every number is a coordinate in its SVG."""
+    """A chart that is ready to be written; every number is a coordinate in its SVG.
+
+    Attributes:
+        levels: reference lines: y of the line, y of its label, and the label.
+    """
 
     size: Size
     left: float
@@ -165,9 +162,8 @@ class Plot:
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
     x_title: str
-    curves: Sequence[Drawn]
+    curves: Sequence[Curve]
     levels: Sequence[tuple[float, float, str]]
-    """Reference lines: y of the line, y of its label, and the label."""
     description: str
 
 
@@ -214,17 +210,13 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
     )
 
 
-def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
-    """The curve with these points. `most`: the largest number of markers."""
+def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Curve:
+    """The curve with these points, drawn. `most`: the largest number of markers."""
     points = [(round(x, 1), round(y, 1)) for x, y in points]
     with_markers = curve.weight == "strong" or len(points) == 1
-    return Drawn(
-        series=curve.series,
-        weight=curve.weight,
-        points=points,
-        path="M" + "L".join(f"{x} {y}" for x, y in points),
-        markers=[points[i] for i in spread(len(points), most)] if with_markers else [],
-    )
+    markers = [points[i] for i in spread(len(points), most)] if with_markers else []
+    path = "M" + "L".join(f"{x} {y}" for x, y in points)
+    return replace(curve, points=points, path=path, markers=markers)
 
 
 def _placed(levels: Sequence[tuple[float, str]], top: float) -> list[tuple[float, float, str]]:

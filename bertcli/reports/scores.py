@@ -1,6 +1,7 @@
 """The scores of a run, and their baselines: chance, word frequencies, an answer that reads no text."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,16 +40,14 @@ def references_of(view: RunView) -> tuple[Reference, ...]:
 
 def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
     """Key of a log row -> the reference lines of its chart; equal lines of several runs become one."""
-    found: dict[str, dict[tuple[str, float], list[tuple[str, Level]]]] = {}
+    found: dict[tuple[str, str, float], list[tuple[str, Level]]] = defaultdict(list)
     for view in views:
         for key, level in _levels(view):
-            same = (level.label, round(level.value, 2))
-            found.setdefault(key, {}).setdefault(same, []).append((view.name, level))
-    levels: dict[str, list[Level]] = {key: [] for key in found}
-    for key, groups in found.items():
-        for (name, level), *others in groups.values():
-            is_alone = not others and len(views) > 1  # it belongs to one run among several
-            levels[key].append(Level(level.value, f"{level.label} ({name})") if is_alone else level)
+            found[key, level.label, round(level.value, 2)].append((view.name, level))
+    levels: dict[str, list[Level]] = defaultdict(list)
+    for (key, *_), ((name, level), *others) in found.items():
+        is_alone = not others and len(views) > 1  # it belongs to one run among several
+        levels[key].append(Level(level.value, f"{level.label} ({name})") if is_alone else level)
     return levels
 
 

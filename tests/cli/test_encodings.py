@@ -108,7 +108,7 @@ def german(number: int = 160) -> list[str]:
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`init` in this folder, without measuring."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bertcli.advice.init.pretraining.start_seconds", lambda module: 1.0)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.start_seconds", lambda module: 1.0)
     measured = speed(0.05, 2000.0, first_seconds=0.1)
     monkeypatch.setattr("bertcli.advice.init.fit_pretraining.probe", lambda plan, seconds: measured)
     monkeypatch.setattr("bertcli.advice.init.fit_pretraining.matmul_rate", lambda *given, **named: 1e9)

@@ -1,6 +1,7 @@
 """An estimate of a run's time, memory and disk, from its config and a short probe on this machine."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,13 +83,12 @@ variants, rates without sparsity."""
 
 def known_device(name: str) -> KnownDevice:
     """The device of this name. Raises `UserError` if it is not in the table."""
-    try:
-        return KNOWN_DEVICES[name.lower()]
-    except KeyError:
+    if name.lower() not in KNOWN_DEVICES:
         raise UserError(
             f"--device {name}: is unknown; give one of {', '.join(KNOWN_DEVICES)}, or leave "
             "it out to measure this machine"
-        ) from None
+        )
+    return KNOWN_DEVICES[name.lower()]
 
 
 def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dict[str, Any]:
@@ -108,7 +108,8 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         UserError: the config cannot run, or the device is unknown.
     """
     known = None if device is None else known_device(device)
-    plan = plan_finetuning(config) if isinstance(config, FinetuneConfig) else plan_pretraining(config)
+    is_labeled = isinstance(config, FinetuneConfig)
+    plan = plan_finetuning(config) if is_labeled else plan_pretraining(config)
     flops, tokens = training_flops(plan.architecture, plan.length, plan.predicted), plan.tokens
     given = list(plan.given)
     if known is None:
@@ -118,7 +119,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         seen = probe(plan)
         training, tokens_per_s = seen.training, seen.tokens / seen.seconds
         needed = _memory(plan, training, where.type == "cpu", before=before, seen=seen)
-        if plan.kind == "pretraining":  # times the share of real tokens in full rows
+        if not is_labeled:  # times the share of real tokens in full rows
             tokens *= seen.tokens / (training.largest_batch * plan.length)
     else:
         training, limit = _decide_for(plan, known), known.memory
@@ -137,7 +138,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
     hours = (tokens + plan.heldout_tokens / 3) / tokens_per_s / 3600
     return {
         "what": "estimate",
-        "kind": plan.kind,
+        "kind": "fine-tuning" if is_labeled else "pretraining",
         "device": device,
         "calculated": known is not None,
         "compared": known is None or bool(known.compared),
@@ -152,7 +153,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         "tokens_per_s": tokens_per_s,
         "hours": hours,
         "given": given,
-        "warnings": _warnings(plan, needed, limit, disk=disk),
+        "warnings": list(_warnings(needed, limit, disk, output=Path(config.output_dir))),
     }
 
 
@@ -222,19 +223,17 @@ def _megabytes(parts: dict[str, float]) -> dict[str, float]:
     return {name: size / 1e6 for name, size in parts.items()} | {"total": sum(parts.values()) / 1e6}
 
 
-def _warnings(plan: Plan, parts: dict[str, float], limit: float, disk: dict[str, float]) -> list[str]:
-    warnings = []
+def _warnings(parts: dict[str, float], limit: float, disk: dict[str, float], output: Path) -> Iterator[str]:
     needed = sum(parts.values()) - parts.get("store", 0.0)  # the system can take back its pages
     if needed > limit:
-        warnings.append(
+        yield (
             f"the run needs about {needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free: lower "
             "training.micro_batch_size (or set it to auto), or set training.activation_checkpointing: true"
         )
-    output = Path(plan.output_dir).absolute()
-    free = shutil.disk_usage(next(each for each in (output, *output.parents) if each.exists())).free
+    folders = (output.absolute(), *output.absolute().parents)
+    free = shutil.disk_usage(next(folder for folder in folders if folder.exists())).free
     if sum(disk.values()) > free:
-        warnings.append(
+        yield (
             f"the run writes about {sum(disk.values()) / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on "
             "the disk of output_dir: lower checkpoint.keep_last, or name another output_dir"
         )
-    return warnings

@@ -225,9 +225,7 @@ def _first(corpus: CorpusConfig, megabytes: float) -> Iterator[str]:
     """The first paragraphs of the corpus, up to `megabytes`."""
     size = 0
     for source in sources.find_sources(corpus.files):
-        for paragraph in documents.read_paragraphs(source.path, corpus):
-            if paragraph is None:
-                continue
+        for paragraph in filter(None, documents.read_paragraphs(source.path, corpus)):
             yield paragraph
             size += len(paragraph.encode())
             if size >= 1e6 * megabytes:

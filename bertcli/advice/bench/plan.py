@@ -78,10 +78,9 @@ class Plan:
         build: a function that builds the model on the CPU.
         make_steps: a function that makes steps of the run, or similar ones.
         given: lines on assumptions.
+        joint_rows: the argument of `training.resolve.decide_loop`.
     """
 
-    kind: str
-    output_dir: str
     training: LoopRecipe
     architecture: Architecture
     parameters: dict[str, int]
@@ -100,7 +99,6 @@ class Plan:
     store_bytes: float = 0.0
     given: Sequence[str] = ()
     joint_rows: int | None = None
-    """The argument of `training.resolve.decide_loop`."""
 
 
 def decide_here(plan: Plan) -> DecidedLoop:
@@ -140,8 +138,6 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
     saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
     dev_tokens = sum(item.length for item in data.dev.items) if data.dev else 0
     return Plan(
-        kind="fine-tuning",
-        output_dir=config.output_dir,
         training=training,
         architecture=model.architecture,
         parameters=count_parameters(model),
@@ -179,12 +175,7 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
         share = Share(rows)
         if store is None:
             return synthetic_steps(
-                vocab_size,
-                batch_size,
-                data.max_length,
-                share=share,
-                objective=objective,
-                mask_rate=mask_rate,
+                vocab_size, batch_size, data.max_length, share=share, objective=objective, mask_rate=mask_rate
             )
         sizes = BatchSizes(batch_size)
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, sizes=sizes)
@@ -202,8 +193,6 @@ def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say
     if config.distillation is not None:
         given.append("the teacher's weights come on top of the memory")
     return Plan(
-        kind="pretraining",
-        output_dir=config.output_dir,
         training=with_values(config.training, {"ramp_steps": ramp_steps(config, steps)}),
         architecture=sizes,
         parameters=parameters,

@@ -157,10 +157,7 @@ def training_to_time(**keys: Any) -> TrainingRecipe:
 
 
 def take_steps(
-    model: nn.Module,
-    task: Task,
-    steps: Iterator[Sequence[MicroBatch]],
-    training: DecidedLoop,
+    model: nn.Module, task: Task, steps: Iterator[Sequence[MicroBatch]], training: DecidedLoop
 ) -> Iterator[StepReport]:
     """The reports of steps with a new optimizer and a constant learning rate; `model` is on its device.
 
@@ -191,10 +188,7 @@ def time_in_turn(
 
 
 def time_steps(
-    reports: Iterator[StepReport],
-    device: torch.device,
-    steps: int,
-    seconds: float = float("inf"),
+    reports: Iterator[StepReport], device: torch.device, steps: int, seconds: float = float("inf")
 ) -> StepTimes:
     """Take `WARMUP_STEPS`, then time up to `steps` more: at least one. No step begins after `seconds` (with
     warm-up). `reports` must be long enough."""

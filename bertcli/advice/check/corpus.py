@@ -34,8 +34,7 @@ class FewDocuments:
 
     def __init__(self) -> None:
         self._ids = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  (closed with the object)
-        self._documents: list[list[int]] = []
-        """Content hash and number of sentences of each document."""
+        self._documents: list[list[int]] = []  # content hash and number of sentences of each
         self._lengths: list[NDArray[np.uint32]] = []
         self._open: list[NDArray[np.uint32]] = []
         self._end = 0

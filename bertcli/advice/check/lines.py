@@ -188,11 +188,11 @@ class Piece(NamedTuple):
     """The part of one document that a batch holds.
 
     `place`: the number of the file, and in the low `DOCUMENT_BITS` that of the document in it, from 1.
+    `end`: the end of the document; None: it continues in the next batch.
     """
 
     place: int
     end: DocumentEnd | None
-    """The end of the document; None: it continues in the next batch."""
 
 
 @dataclass(frozen=True)

@@ -212,9 +212,8 @@ def _learning_rate(start: ModelChoice) -> list[Line]:
 
 def _epochs(fit: FinetuningFit | None) -> Line:
     if fit is None:
-        return Line(
-            "epochs", 3.0, beside="the usual; the time was not measured, because the model is not here"
-        )
+        usual = "the usual; the time was not measured, because the model is not here"
+        return Line("epochs", 3.0, beside=usual)
     why = f"{in_words(fit.seconds)} in all, at {fit.rows_per_second:,.0f} rows a second (measured)"
     if fit.ends_early:
         why += f"; {_MORE_EPOCHS}"

@@ -5,18 +5,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bertcli.advice.init import fit_pretraining as fitting
 from bertcli.advice.init.amount import Amount, Prepared, measure_amount, prepared, that_fit, with_bytes
 from bertcli.advice.init.corpus import CorpusLook, look_at_corpus
 from bertcli.advice.init.files import Found
-from bertcli.advice.init.fit_pretraining import (
-    EVALUATIONS,
-    LENGTHS,
-    PRESETS,
-    ROWS,
-    PretrainingFit,
-    fit_pretraining,
-    start_seconds,
-)
 from bertcli.advice.init.written import Written, in_words, predicted
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
@@ -62,7 +54,7 @@ def write_pretraining(
         )
     objective = _objective(look, amount)
     config, whole = _start(look, amount, output_dir, model=model, objective=objective), amount
-    started = start_seconds("bertcli.training.pretraining")
+    started = fitting.start_seconds("bertcli.training.pretraining")
     with ExitStack() as scratch:
         ready = scratch.enter_context(prepared(config, found.sources, amount))
         sources = that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
@@ -79,13 +71,11 @@ def write_pretraining(
             )
         report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
         left = max(0.0, seconds - started - ready.seconds)
-        longest = _longest(ready.tokens, amount, model)
-        fit = fit_pretraining(ready, left, longest, report=report)
+        fit = fitting.fit_pretraining(ready, left, _longest(ready, amount), report=report)
     plan = PretrainingPlan(
         look=look,
         amount=amount,
         share=amount.text_bytes / whole.text_bytes,
-        longest=longest,
         objective=objective,
         config=config,
         prepared=ready,
@@ -125,11 +115,11 @@ def _start(
     return with_values(config, {"tokenizer": {"vocab_size": vocab_size}})
 
 
-def _longest(tokens: float, amount: Amount, model: str | None) -> float:
-    """Tokens of a row that documents can fill: twice their mean length, at most what a model knows."""
-    longest = max(LENGTHS[-1], 2 * tokens / amount.documents)
-    if model is not None:
-        longest = min(longest, trained_length(resolve_model(model)) or LENGTHS[0])
+def _longest(ready: Prepared, amount: Amount) -> float:
+    """Tokens of a row that documents can fill: twice their mean length, at most what a given model knows."""
+    longest = max(fitting.LENGTHS[-1], 2 * ready.tokens / amount.documents)
+    if (model := ready.config.model.init_from) is not None:
+        longest = min(longest, trained_length(resolve_model(model)) or fitting.LENGTHS[0])
     return longest
 
 
@@ -145,7 +135,6 @@ class PretrainingPlan:
     Attributes:
         look, amount: form and amount of the text, or of those of its files that fit into the time.
         share: the share of the bytes in these files.
-        longest: largest number of tokens in a row that the documents, or a given model, can fill.
         objective: the line of the objective; None: auto decides.
         config: the config before model, rows and steps were chosen.
         started: seconds until the command begins to work.
@@ -155,11 +144,10 @@ class PretrainingPlan:
     look: CorpusLook
     amount: Amount
     share: float
-    longest: float
     objective: Line | None
     config: PretrainConfig
     prepared: Prepared
-    fit: PretrainingFit
+    fit: fitting.PretrainingFit
     started: float
     budget: float
 
@@ -172,8 +160,8 @@ class PretrainingPlan:
 def pretraining_written(plan: PretrainingPlan) -> Written:
     """The config and the lines that describe it."""
     fit, time = plan.fit, predicted(plan.seconds, plan.fit.speed.training)
-    can_be_longer = fit.max_length < LENGTHS[0] <= plan.longest
-    longer = f"; or {LENGTHS[0]}, in about twice the time" if can_be_longer else ""
+    can_be_longer = fit.max_length < fitting.LENGTHS[0] <= _longest(plan.prepared, plan.amount)
+    longer = f"; or {fitting.LENGTHS[0]}, in about twice the time" if can_be_longer else ""
     length = Line("max_length", fit.max_length, beside=f"tokens of a row{longer}")
     steps = (
         f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, {_read(fit.reads)}. "
@@ -186,7 +174,7 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
         Block("data", [plan.objective, length] if plan.objective else [length]),
         Block("model", [_model(plan)]),
         Block("training", [Line("steps", fit.steps, beside=steps)]),
-        Block("evaluation", [Line("every_steps", max(1, fit.steps // EVALUATIONS))]),
+        Block("evaluation", [Line("every_steps", max(1, fit.steps // fitting.EVALUATIONS))]),
         Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
         Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
     ]
@@ -241,15 +229,15 @@ def _model(plan: PretrainingPlan) -> Line:
     fit = plan.fit
     if fit.preset is None:
         return Line("init_from", plan.config.model.init_from, beside="given with --model")
-    larger = PRESETS[: PRESETS.index(fit.preset)]
-    if fit.rows < ROWS and not fit.ends_early:
-        reason = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
-    elif fit.preset == PRESETS[-1]:
+    larger = fitting.PRESETS[: fitting.PRESETS.index(fit.preset)]
+    if fit.rows < fitting.ROWS and not fit.ends_early:
+        reason = f"the smallest; a larger one reads far fewer than {fitting.ROWS:,} rows in the time"
+    elif fit.preset == fitting.PRESETS[-1]:
         reason = "the smallest; the text or the time is not enough for a larger one"
-    elif fit.rows < ROWS:
+    elif fit.rows < fitting.ROWS:
         reason = "the largest for which the text and the time are enough"
     else:
-        reason = f"the largest that reads {ROWS:,} rows in the time, for which the text is enough"
+        reason = f"the largest that reads {fitting.ROWS:,} rows in the time, for which the text is enough"
         reason += f"; or {larger[-1]}" if larger else ""
     return Line("preset", fit.preset, beside=reason)
 

@@ -202,8 +202,8 @@ def test_init_and_check_data_give_the_same_numbers(
     run_bertcli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], documents: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bertcli.advice.init.pretraining.start_seconds", lambda module: 1.0)
-    monkeypatch.setattr("bertcli.advice.init.pretraining.fit_pretraining", lambda *_, report: FIT)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.start_seconds", lambda module: 1.0)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *_, report: FIT)
     (tmp_path / "texts").mkdir()
     for name, text in files.items():
         (tmp_path / "texts" / name).write_bytes(text.encode(errors="surrogateescape"))
