@@ -148,13 +148,10 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
 def _dev_examples(config: FinetuneConfig) -> Sequence[Example]:
     """The rows that the run was evaluated on. Raises `UserError` if they cannot be read."""
     task = config.task
-    if task.dev is None and task.dev_fraction is None:
+    if not task.has_dev:
         return []
-    name = task.dev or task.train
-    try:
-        examples = list(read_examples(find_labeled_file(name), task.settings, True, skip_bad=task.skip_bad))
-    except OSError as error:
-        raise UserError(f"{name}: cannot be read: {error.strerror}") from None
+    file = find_labeled_file(task.dev or task.train)
+    examples = list(read_examples(file, task.settings, True, skip_bad=task.skip_bad))
     return examples if task.dev_fraction is None else split_dev(examples, task.dev_fraction, config.seed)[1]
 
 

@@ -35,47 +35,37 @@ class KnownDevice:
     """A GPU, by its data sheet.
 
     Attributes:
-        half: operations per second of dense 16-bit matrix products with fp32 sums.
-        has_bf16: True if `half` holds for bf16 too; else it holds only for fp16.
+        half: operations per second of dense 16-bit matrix products with fp32 sums: in fp16 and `precision`.
+        precision: the value of `precision: auto` on this GPU; bf16 if the hardware supports it.
         fp32: operations per second of fp32 products outside the tensor cores, torch's default.
         memory: bytes of memory.
         compared: what a run on this GPU took beside the calculation; empty if none was ever compared.
     """
 
     half: float
-    has_bf16: bool
+    precision: Precision
     fp32: float
     memory: float
     compared: str = ""
 
-    @property
-    def precision(self) -> Precision:
-        """The value of `precision: auto` on this GPU."""
-        return "bf16" if self.has_bf16 else "fp16"
-
     def rate(self, precision: Precision) -> float:
         """Operations per second; bf16 without hardware support is as fast as fp32."""
-        return self.half if precision == "fp16" or (precision == "bf16" and self.has_bf16) else self.fp32
+        return self.half if precision in ("fp16", self.precision) else self.fp32
 
 
+_ON_H200 = "a compiled step of 256 rows of 128 tokens took 1.05 times as long (base), 4.8 times (mini)"
 KNOWN_DEVICES = {
-    "b200": KnownDevice(2250e12, True, 80e12, memory=180e9),
-    "h200": KnownDevice(
-        989e12,
-        True,
-        67e12,
-        memory=141e9,
-        compared="a compiled step of 256 rows of 128 tokens took 1.05 times as long (base), 4.8 times (mini)",
-    ),
-    "h100": KnownDevice(989e12, True, 67e12, memory=80e9),
-    "a100-80gb": KnownDevice(312e12, True, 19.5e12, memory=80e9),
-    "a100-40gb": KnownDevice(312e12, True, 19.5e12, memory=40e9),
-    "l40s": KnownDevice(362e12, True, 91.6e12, memory=48e9),
-    "l4": KnownDevice(121e12, True, 30.3e12, memory=24e9),
-    "rtx4090": KnownDevice(165e12, True, 82.6e12, memory=24e9),
-    "rtx3090": KnownDevice(71e12, True, 35.6e12, memory=24e9),
-    "v100-16gb": KnownDevice(125e12, False, 15.7e12, memory=16e9),
-    "t4": KnownDevice(65e12, False, 8.1e12, memory=16e9),
+    "b200": KnownDevice(2250e12, "bf16", 80e12, memory=180e9),
+    "h200": KnownDevice(989e12, "bf16", 67e12, memory=141e9, compared=_ON_H200),
+    "h100": KnownDevice(989e12, "bf16", 67e12, memory=80e9),
+    "a100-80gb": KnownDevice(312e12, "bf16", 19.5e12, memory=80e9),
+    "a100-40gb": KnownDevice(312e12, "bf16", 19.5e12, memory=40e9),
+    "l40s": KnownDevice(362e12, "bf16", 91.6e12, memory=48e9),
+    "l4": KnownDevice(121e12, "bf16", 30.3e12, memory=24e9),
+    "rtx4090": KnownDevice(165e12, "bf16", 82.6e12, memory=24e9),
+    "rtx3090": KnownDevice(71e12, "bf16", 35.6e12, memory=24e9),
+    "v100-16gb": KnownDevice(125e12, "fp16", 15.7e12, memory=16e9),
+    "t4": KnownDevice(65e12, "fp16", 8.1e12, memory=16e9),
 }
 """Data from NVIDIA's data sheets (for RTX cards, from the Ada and Ampere GA102 architecture papers): SXM
 variants, rates without sparsity."""

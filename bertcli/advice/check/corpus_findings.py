@@ -95,16 +95,12 @@ def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, 
             share=share,
         )
     elif share > ONE_SENTENCE:
-        yield Finding(
-            f"{share:.0%} of the documents are one sentence long: they give no true pair",
-            "look at what ends a document (corpus.document, blank lines), or set data.objective: mlm",
-            share=share,
-        )
+        problem = f"{share:.0%} of the documents are one sentence long: they give no true pair"
+        mend = "look at what ends a document (corpus.document, blank lines), or set data.objective: mlm"
+        yield Finding(problem, mend, share=share)
     if heldout.documents and heldout.sentences == heldout.documents:
-        yield Finding(
-            "every held-out document is one sentence long: held-out scores measure MLM alone",
-            "raise corpus.heldout_fraction to hold out more",
-        )
+        problem = "every held-out document is one sentence long: held-out scores measure MLM alone"
+        yield Finding(problem, "raise corpus.heldout_fraction to hold out more")
 
 
 def _faults(counts: CorpusCounts) -> Iterator[Finding]:
@@ -162,23 +158,19 @@ def _epochs(config: PretrainConfig, figures: dict[str, Any]) -> Iterator[Finding
     reads = figures.get("epochs") or 0.0
     if reads > READS:
         steps = math.ceil(figures["steps_per_epoch"] * READS)
-        yield Finding(
-            f"the run reads the text {reads:,.0f} times: the model memorizes it long before the end",
-            f"lower training.steps, to about {steps:,} or less, or give more text",
-            share=1.0,
-        )
+        problem = f"the run reads the text {reads:,.0f} times: the model memorizes it long before the end"
+        mend = f"lower training.steps, to about {steps:,} or less, or give more text"
+        yield Finding(problem, mend, share=1.0)
 
 
 def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook | None) -> Iterator[Finding]:
     unknown, pieces = figures.get("unk_rate", 0.0), figures.get("tokens_per_word", 0.0)
     is_given = config.tokenizer.path is not None or config.model.init_from is not None
     if look is not None and look.stripped > STRIPPED:
-        yield Finding(
-            f"{_percent(look.stripped)} of the words lose marks on their letters: {look.written!r} is "
-            f"read as {look.read!r}",
-            "train a vocabulary with tokenizer.strip_accents: false, or use a model that keeps them",
-            share=look.stripped,
-        )
+        problem = f"{_percent(look.stripped)} of the words lose marks on their letters: "
+        problem += f"{look.written!r} is read as {look.read!r}"
+        mend = "train a vocabulary with tokenizer.strip_accents: false, or use a model that keeps them"
+        yield Finding(problem, mend, share=look.stripped)
     if unknown > UNKNOWN:
         fails, why = unknown >= MOST_UNKNOWN, "the vocabulary lacks characters of this text"
         mend = "give more text: a vocabulary leaves out characters that occur once or twice"
@@ -196,10 +188,9 @@ def _vocabulary(config: PretrainConfig, figures: dict[str, Any], look: LineLook 
         yield Finding(problem, mend, share=unknown, fails=fails)
     has_words = look is None or look.blanks >= FEW_BLANKS
     if pieces > PIECES and is_given and has_words:
-        yield Finding(
-            f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text",
-            "leave tokenizer.path (or model.init_from) out to train a vocabulary on this text",
-        )
+        problem = f"a word is cut into {pieces:.2f} pieces: the vocabulary was made for other text"
+        mend = "leave tokenizer.path (or model.init_from) out to train a vocabulary on this text"
+        yield Finding(problem, mend)
 
 
 def _percent(share: float) -> str:

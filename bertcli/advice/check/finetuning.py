@@ -77,12 +77,10 @@ class LabeledCheck:
             if file_format(LabeledFile(path, settings)) != "parquet":
                 found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
                 settings = with_values(settings, {"bad_bytes": decoding.bad_bytes})
-            # Unusable rows raise an error at the end of the file, when the loop has all other rows.
-            read = read_examples(
+            # Unusable rows raise an error at the end of the file, when the list has all other rows.
+            examples += read_examples(
                 path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=notes.append
             )
-            for example in read:
-                examples.append(example)
         self.findings += found
         self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding has it
         self.findings += [Finding(message) for message in left_out]

@@ -92,20 +92,23 @@ def fit_pretraining(
     candidates = [(preset, length) for preset in ([None] if is_given else PRESETS) for length in lengths]
     device = resolve_device(prepared.config.training.device)
     rate = matmul_rate(device, resolve_precision(prepared.config.training.precision, device), seconds=0.2)
-    for preset, length in candidates:
-        is_last = (preset, length) == candidates[-1]
-        plan = _plan(prepared, preset, length, batch_size=BATCH_SIZES[0][0])
-        if not is_last and not _may_fit(plan, prepared, seconds, rate=rate):
-            continue
+
+    def measured(preset: str | None, length: int) -> PretrainingFit:
         fit = _fit(prepared, preset, length, seconds=seconds)
         training = fit.speed.training
         report(
             f"measured: {preset or 'the model'} with rows of {length} tokens, {fit.rows_per_second:,.0f} "
             f"rows/s on {training.device} in {training.precision}"
         )
-        if is_last or fit.rows >= ROWS or fit.ends_early:
-            return fit
-    raise AssertionError("unreachable: the last candidate is taken")
+        return fit
+
+    for preset, length in candidates[:-1]:
+        plan = _plan(prepared, preset, length, batch_size=BATCH_SIZES[0][0])
+        if _may_fit(plan, prepared, seconds, rate=rate):
+            fit = measured(preset, length)
+            if fit.rows >= ROWS or fit.ends_early:
+                return fit
+    return measured(*candidates[-1])
 
 
 def _may_fit(plan: Plan, prepared: Prepared, seconds: float, rate: float) -> bool:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,24 +189,13 @@ def _read(
     name: str, settings: TaskSettings, report: Callable[[str], None]
 ) -> tuple[list[Example], str | None]:
     """The rows, and if some cannot be used, a line with number and reason. `report` takes lines on them."""
-    path, said = find_labeled_file(name), []
-
-    def rows(skip_bad: bool) -> list[Example]:
-        said.clear()
-        return list(read(path, settings, labeled=True, skip_bad=skip_bad))
-
-    read = partial(read_examples, report=said.append, note=said.append)
-    try:
-        examples, bad = rows(skip_bad=False), None
-    except UserError as error:
-        try:
-            examples = rows(skip_bad=True)
-        except UserError:
-            raise error from None
-        bad = " ".join(map(str.strip, next(line for line in said if UNUSABLE in line).split("\n")[:2]))
+    said: list[str] = []
+    options: dict[str, Any] = {"skip_bad": True, "report": said.append, "note": said.append}
+    examples = list(read_examples(find_labeled_file(name), settings, labeled=True, **options))
     for line in said:
         report(line)
-    return examples, bad
+    bad = [line.split("\n") for line in said if UNUSABLE in line]
+    return examples, " ".join(map(str.strip, bad[0][:2])) if bad else None
 
 
 def _lengths(examples: Sequence[Example], folder: Path | None) -> list[int]:
