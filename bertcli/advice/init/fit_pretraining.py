@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +13,7 @@ from bertcli.advice.bench.timing import matmul_rate
 from bertcli.advice.init.amount import Prepared
 from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.chunks import Report
 from bertcli.model.architecture import training_flops
 from bertcli.system.hardware import resolve_device, resolve_precision
 from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps
@@ -75,9 +75,7 @@ class PretrainingFit:
         return self.batch_size / self.speed.seconds
 
 
-def fit_pretraining(
-    prepared: Prepared, seconds: float, longest: float, report: Callable[[str], None]
-) -> PretrainingFit:
+def fit_pretraining(prepared: Prepared, seconds: float, longest: float, report: Report) -> PretrainingFit:
     """The largest preset and row length with which a run reads `ROWS` rows in its time, else the smallest.
 
     The candidates that may fit are measured, from the largest to the smallest.

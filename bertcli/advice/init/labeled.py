@@ -1,7 +1,7 @@
 """Labeled files: the split of each by its name, their rows, and keys for the lengths of rows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import task_class
+from bertcli.tasks.table import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _DEV = ("dev", "valid", "validation", "val", "eval")
@@ -114,7 +115,7 @@ class LabeledLook:
 
 
 def look_at_rows(
-    train: str, dev: str | None, task: dict[str, Any], test: Sequence[str], report: Callable[[str], None]
+    train: str, dev: str | None, task: dict[str, Any], test: Sequence[str], report: Report
 ) -> LabeledLook:
     """Read the files. Raises `UserError` if most rows cannot be read, or the labels make no task.
 
@@ -185,9 +186,7 @@ def length_keys(
     return keys, {"max_length": comment}
 
 
-def _read(
-    name: str, settings: TaskSettings, report: Callable[[str], None]
-) -> tuple[list[Example], str | None]:
+def _read(name: str, settings: TaskSettings, report: Report) -> tuple[list[Example], str | None]:
     """The rows, and if some cannot be used, a line with number and reason. `report` takes lines on them."""
     said: list[str] = []
     options: dict[str, Any] = {"skip_bad": True, "report": said.append, "note": said.append}
