@@ -165,6 +165,7 @@ def predict(
 
     Example: bertcli bench predict --preset tiny --texts 200
     """
+    from dataclasses import replace
     from itertools import islice
 
     from bertcli.advice.bench.predict import bench_predict, fresh_model, given_model, sample_messages
@@ -173,23 +174,16 @@ def predict(
 
     where = resolve_device(device)
     if model is not None:
-        built, tokenizer, task = given_model(model)
+        runner = given_model(model, where)
     else:
-        built, tokenizer, task = fresh_model(preset, vocab_size, max_length, report=say)
+        runner = fresh_model(preset, vocab_size, max_length, device=where, report=say)
     if input_ is None:
-        examples = sample_messages(task.settings)
+        examples = sample_messages(runner.task.settings)
     else:
-        examples = read_inputs([], input_, task.settings, report=say)
-    measured = bench_predict(
-        built,
-        tokenizer,
-        task,
-        examples=list(islice(examples, texts)),
-        device=where,
-        precision=resolve_precision(precision, where),
-        batch_size=batch_size,
-    )
-    _show(measured, json_)
+        examples = read_inputs([], input_, runner.task.settings, report=say)
+    rows, chosen = batch_size or runner.batch_size, resolve_precision(precision, where)
+    runner = replace(runner, precision=chosen, batch_size=rows)
+    _show(bench_predict(runner, list(islice(examples, texts))), json_)
 
 
 def _show(measured: dict[str, Any], json_: bool) -> None:

@@ -1,50 +1,51 @@
 """The measurement `bench predict`: a fine-tuned or a fresh model on texts of mixed length."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from bertcli.advice.bench.timing import Padded, device_name, now
 from bertcli.config.run import ModelRecipe, TokenizerRecipe
 from bertcli.config.schema import CorpusConfig
 from bertcli.config.task import TaskSettings
+from bertcli.corpus.chunks import Report
 from bertcli.corpus.matching import train_on_corpus
 from bertcli.corpus.sources import find_sources
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.task_folder import load_task_folder, refuse_vectors
 from bertcli.inference.inputs import read_inputs
-from bertcli.inference.predict import Runner, default_batch_size, predict_stream
+from bertcli.inference.predict import Runner, default_batch_size, predict_stream, runner_of
 from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
-from bertcli.system.hardware import Precision
 from bertcli.system.memory import peak_memory
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples, settings_of_texts
-from bertcli.tasks.supervised import LabeledTask, build_task, task_class
-from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tasks.supervised import build_task, task_class
 
 
-def given_model(path: Path) -> tuple[nn.Module, Tokenizer, LabeledTask]:
+def given_model(path: Path, device: torch.device) -> Runner:
     """A fine-tuned model. Raises `UserError` as `load_task_folder` and `refuse_vectors`."""
     loaded = load_task_folder(resolve_model(path))
     refuse_vectors(loaded.settings.type, loaded.folder)
-    return loaded.model, loaded.tokenizer, build_task(loaded.settings, loaded.labels)
+    return runner_of(loaded, device)
 
 
 def fresh_model(
-    preset: Any, vocab_size: int, max_length: int, report: Callable[[str], None]
-) -> tuple[nn.Module, Tokenizer, LabeledTask]:
+    preset: Any, vocab_size: int, max_length: int, device: torch.device, report: Report
+) -> Runner:
     """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
     options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
     config = ModelRecipe(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     model = build_task_model("sequences", new_architecture(config, tokenizer.vocab_size), 2)
-    return model, tokenizer, build_task(settings_of_texts(max_length=max_length), ("0", "1"))
+    task, rows = build_task(settings_of_texts(max_length=max_length), ("0", "1")), default_batch_size(device)
+    model = model.to(device).eval()
+    return Runner(model, task, tokenizer, device=device, precision="fp32", batch_size=rows)
 
 
 def sample_messages(settings: TaskSettings) -> Iterator[Any]:
@@ -59,15 +60,7 @@ def sample_messages(settings: TaskSettings) -> Iterator[Any]:
     return read_inputs([example.texts[0] for example in messages], None, settings, report=lambda line: None)
 
 
-def bench_predict(
-    model: nn.Module,
-    tokenizer: Tokenizer,
-    task: LabeledTask,
-    examples: Sequence[Example],
-    device: torch.device,
-    precision: Precision,
-    batch_size: int | None = None,
-) -> dict[str, Any]:
+def bench_predict(runner: Runner, examples: Sequence[Example]) -> dict[str, Any]:
     """Measure the time from text to prediction, as in `bertcli predict`, and padded to `max_length`.
 
     Returns:
@@ -77,23 +70,22 @@ def bench_predict(
     Raises:
         UserError: the task cannot use an example.
     """
-    size, length = batch_size or default_batch_size(device), task.settings.max_length
-    model = model.to(device).eval()
-    tokens = sum(row.length for item in task.encode(examples, tokenizer) for row in item.rows)
+    task, device, length = runner.task, runner.device, runner.task.settings.max_length
+    tokens = sum(row.length for item in task.encode(examples, runner.tokenizer) for row in item.rows)
 
-    def texts_per_second(model: nn.Module) -> float:
-        runner = Runner(model, task, tokenizer, device=device, precision=precision, batch_size=size)
-        list(predict_stream(runner, examples[:size]))  # the first pass chooses kernels
+    def texts_per_second(runner: Runner) -> float:
+        list(predict_stream(runner, examples[: runner.batch_size]))  # the first pass chooses kernels
         begun = now(device)
         list(predict_stream(runner, examples))
         return len(examples) / (now(device) - begun)
 
-    speed, padded = texts_per_second(model), texts_per_second(Padded(model, length))
+    speed = texts_per_second(runner)
+    padded = texts_per_second(replace(runner, model=Padded(runner.model, length)))
     return {
         "what": "predict",
         "device": device_name(device),
-        "precision": precision,
-        "batch_size": size,
+        "precision": runner.precision,
+        "batch_size": runner.batch_size,
         "max_length": length,
         "texts": len(examples),
         "tokens_per_text": tokens / len(examples),

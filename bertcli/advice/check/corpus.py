@@ -114,14 +114,12 @@ class CorpusCounts:
         findings: findings about files and bytes that could not be read.
     """
 
-    def __init__(
-        self, sources: Sequence[Source], corpus: CorpusConfig, what: lines.Examination, vocab_size: int
-    ):
+    def __init__(self, sources: Sequence[Source], corpus: CorpusConfig, what: lines.Examination):
         self.progress, self.lines = BuildProgress(), 0
         self.documents, self.repeated_lines = RepeatCounter(), RepeatCounter()
         self.faults: dict[lines.Fault, Places[str]] = {fault: Places() for fault in lines.FAULT_TEXTS}
         self.identified, self.others = Places[str](), defaultdict[str, Places[str]](Places[str])
-        self.uses = np.zeros((len(SIDES) + 1, vocab_size), np.int64)
+        self.uses = np.zeros((len(SIDES) + 1, what.vocab_size), np.int64)
         self.moments = np.zeros(5)
         self.findings: list[Finding] = []
         self._sources, self._corpus = sources, corpus
@@ -223,20 +221,13 @@ class CorpusCounts:
 
 
 def count_corpus(
-    sources: Sequence[Source],
-    corpus: CorpusConfig,
-    what: lines.Examination,
-    vocab_size: int,
-    processes: int,
-    report: Report,
+    sources: Sequence[Source], corpus: CorpusConfig, what: lines.Examination, processes: int, report: Report
 ) -> CorpusCounts:
     """Read all files once.
 
-    Args:
-        vocab_size: size of the tokenizer of `what`; 0: it has none.
-        processes: number of worker processes that examine the text; 0: this process, which reads it, does so.
+    `processes`: number of worker processes that examine the text; 0: this process, which reads it, does so.
     """
-    counts = CorpusCounts(sources, corpus, what, vocab_size=vocab_size)
+    counts = CorpusCounts(sources, corpus, what)
     with closing(counts), progress_display("reading", sources, report) as advance:
         examinations = in_processes(
             lines.read_batches(sources, corpus, advance, findings=counts.findings),

@@ -113,6 +113,7 @@ class Examination:
         identified_share: share of the lines, chosen by hash, whose language `count_corpus` identifies.
         tokenized_share: share of the lines, chosen by hash, that are tokenized.
         tokenizer: the folder of the tokenizer; None: nothing is tokenized.
+        vocab_size: the size of its vocabulary; 0: there is no tokenizer.
     """
 
     language: str
@@ -120,6 +121,7 @@ class Examination:
     identified_share: float
     tokenized_share: float = 0.0
     tokenizer: str | None = None
+    vocab_size: int = 0
 
 
 class Examiner:

@@ -87,15 +87,9 @@ def check_pretraining(
             identified_share=sample.sample_share(sources, IDENTIFIED_BYTES),
             tokenized_share=1.0 if counts_all else sample.sample_share(sources, TOKENIZED_BYTES),
             tokenizer=None if tokenizer is None else scratch,
-        )
-        counts = count_corpus(
-            sources,
-            corpus,
-            what,
             vocab_size=tokenizer.vocab_size if tokenizer else 0,
-            processes=processes,
-            report=report,
         )
+        counts = count_corpus(sources, corpus, what, processes=processes, report=report)
         reader = Tokenizer.load(matching.store_folder(config) / "tokenizer") if manifest else tokenizer
         look = None if reader is None else shown.look_at_lines(sources, corpus, reader)
     if manifest is not None:

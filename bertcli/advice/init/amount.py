@@ -70,13 +70,13 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
     limit = math.inf if is_exact else 2 * COUNTED_BYTES / len(chosen)
     tally = _Tally()
     for source in chosen:
-        own = 0
+        end = tally.size + limit
         for paragraph in read_paragraphs(source.path, corpus, tally.advance):
             if paragraph is None:
                 tally.end_document()
                 continue
-            own += tally.add(paragraph, corpus)
-            if own > limit:
+            tally.add(paragraph, corpus)
+            if tally.size > end:
                 break
     if not tally.size:
         raise UserError("the files hold no text")
@@ -105,10 +105,9 @@ class _Tally:
         """Count bytes that were read from the disk."""
         self.on_disk += read
 
-    def add(self, paragraph: str, corpus: CorpusConfig) -> int:
-        """Count a paragraph; return its bytes."""
-        size = len(paragraph.encode()) + 1
-        self.size += size
+    def add(self, paragraph: str, corpus: CorpusConfig) -> None:
+        """Count a paragraph."""
+        self.size += len(paragraph.encode()) + 1
         self.words += count_words([paragraph])
         self.blanks += paragraph.count(" ")
         self.characters += len(paragraph)
@@ -116,7 +115,6 @@ class _Tally:
         if self.documents < _SPLIT_DOCUMENTS and self._sentences < 2:
             is_one = corpus.format == "sentences"
             self._sentences += 1 if is_one else len(split_sentences(paragraph, corpus.language))
-        return size
 
     def end_document(self) -> None:
         """Count a document."""
