@@ -24,5 +24,5 @@ def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
 def init_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A folder of its own for `init`, in which `runs/` and `bertcli.yaml` are."""
     monkeypatch.chdir(tmp_path)
-    for name in ("pretraining", "finetuning"):
+    for name in ("fit_pretraining", "finetuning"):
         monkeypatch.setattr(f"bertcli.advice.init.{name}.start_seconds", lambda module: 1.0)
