@@ -172,7 +172,7 @@ class Fit:
     def _evaluates_after(self, step: int) -> bool:
         if step == 0 or not self.prepared.is_evaluated:
             return False
-        return step == self.prepared.steps or self._is_due(step, self.prepared.config.evaluation.every_steps)
+        return self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
 
     def _saves_after(self, step: int) -> bool:
         every = self.prepared.config.checkpoint.every_steps
@@ -196,9 +196,9 @@ class Fit:
             clock.mark_logged(state.tokens)
         if report.skipped:
             self.progress.line(_bad_step(report, state))
-            if state.bad_steps_in_row >= config.training.max_bad_steps:
-                self.checkpoints.finish()
-                raise _diverged(report, state)
+        if state.bad_steps_in_row >= config.training.max_bad_steps:
+            self.checkpoints.finish()
+            raise _diverged(report, state)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
         """Evaluate and log; return the scores, or None if a signal came."""

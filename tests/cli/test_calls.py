@@ -264,7 +264,7 @@ def test_ctrl_c_before_training_leaves_the_next_one_to_the_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_ctrl_c: None
 ) -> None:
     config = small_config(write_corpus(tmp_path / "corpus.txt"), tmp_path / "run")
-    monkeypatch.setattr("bertcli.training.pretraining._build", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr("bertcli.training.pretraining._prepare", Mock(side_effect=KeyboardInterrupt))
     before = state()
     with pytest.raises(KeyboardInterrupt):
         bertcli.pretrain(config)
