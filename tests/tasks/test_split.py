@@ -23,7 +23,7 @@ MANY = rows(*((f"text {i}", "spam" if i % 10 == 0 else "ham") for i in range(100
 def test_labels_keep_their_proportions():
     train, dev = split_dev(MANY, 0.1, seed=1)
     assert (len(train), len(dev)) == (900, 100)
-    assert Counter(each.label for each in dev) == {"ham": 90, "spam": 10}
+    assert Counter(each.answer for each in dev) == {"ham": 90, "spam": 10}
 
 
 def test_both_sides_keep_the_files_order_and_all_rows():
@@ -61,14 +61,14 @@ def test_no_text_is_on_both_sides_if_another_is_there_and_train_keeps_something(
 def test_every_class_is_learned():
     examples = rows(("a", "rare"), *((f"text {i}", "often") for i in range(9)))
     train, _ = split_dev(examples, 0.9, seed=0)
-    assert {each.label for each in train} == {"rare", "often"}
+    assert {each.answer for each in train} == {"rare", "often"}
 
 
 def test_many_small_classes_still_give_their_share():
     examples = rows(*((f"text {i}", f"class {i // 4}") for i in range(400)))
     _, dev = split_dev(examples, 0.1, seed=0)
     assert len(dev) == 40
-    assert max(Counter(each.label for each in dev).values()) == 1
+    assert max(Counter(each.answer for each in dev).values()) == 1
 
 
 def test_questions_of_one_context_stay_together():
@@ -125,15 +125,15 @@ def test_a_group_that_alone_has_a_label_is_learned_as_a_whole():
 def test_texts_with_two_labels_keep_both_in_training():
     examples = rows(("same", "a"), ("same", "b"), *((f"text {i}", "a") for i in range(8)))
     for seed in range(8):
-        assert {each.label for each in split_dev(examples, 0.5, seed=seed)[0]} == {"a", "b"}
+        assert {each.answer for each in split_dev(examples, 0.5, seed=seed)[0]} == {"a", "b"}
 
 
 def test_copies_of_few_texts_are_on_both_sides_rather_than_none_in_dev():
     examples = rows(("rare", "rare"), *[("often", "often")] * 40)
     for seed in range(1, 9):
         train, dev = split_dev(examples, 0.2, seed=seed)
-        assert [each.label for each in dev] == ["often"] * 8
-        assert train[0].label == "rare"
+        assert [each.answer for each in dev] == ["often"] * 8
+        assert train[0].answer == "rare"
 
 
 @pytest.mark.parametrize("texts", [["a"], ["a", "b"], ["a", "a", "a", "a", "a"]])
