@@ -1,7 +1,16 @@
 """ALBERT (Lan et al. 2020): BERT's layers with shared weights, narrow embeddings, order of sentences."""
 
 from bertcli.families.bert import BERT, ENCODER_ALONE
-from bertcli.families.family import Family, Fresh, Head, Keys, attention, bert_layers, class_names, task_heads
+from bertcli.families.family import (
+    Family,
+    Fresh,
+    Head,
+    Keys,
+    attention_names,
+    bert_layers,
+    class_names,
+    task_heads,
+)
 from bertcli.objectives.registry import MLM, MLM_SOP
 
 _LAYER = "albert.encoder.albert_layer_groups.{}.albert_layers.0."
@@ -37,7 +46,7 @@ ALBERT = Family(
     tensors={
         **bert_layers("albert."),
         "body.embeddings.widen": "albert.encoder.embedding_hidden_mapping_in",
-        **attention(f"{_LAYER}attention.", "query", "key", "value", "dense"),
+        **attention_names(f"{_LAYER}attention.", "query", "key", "value", "dense"),
         "body.encoder.layers.{}.attention_norm": f"{_LAYER}attention.LayerNorm",
         "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}ffn",
         "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}ffn_output",

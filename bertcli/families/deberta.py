@@ -6,9 +6,20 @@ By default there is no position table. There is no pooler: a task has a dense la
 from dataclasses import replace
 from typing import Any
 
-from bertcli.families import family
 from bertcli.families.bert import BERT, ENCODER_ALONE, SIZES
-from bertcli.families.family import Family, Fresh, Fused, Generator, Head, Keys
+from bertcli.families.family import (
+    Family,
+    Fresh,
+    Fused,
+    Generator,
+    Head,
+    Keys,
+    attention_names,
+    bert_layers,
+    class_names,
+    integer_key,
+    task_heads,
+)
 from bertcli.model.architecture import Convolution, Relative
 from bertcli.objectives.registry import MLM, RTD
 
@@ -19,25 +30,24 @@ _LATER = ("attention_head_size", "position_buckets", "share_att_key", "norm_rel_
 
 
 def _derive(config: Keys) -> dict[str, Any]:
-    hidden, positions = (
-        family.integer(config, "hidden_size"),
-        family.integer(config, "max_position_embeddings"),
-    )
+    hidden = integer_key(config, "hidden_size")
+    positions = integer_key(config, "max_position_embeddings")
     _one_of(config, "relative_attention", [True], default=False)
     for key in ("embedding_size", "pooler_hidden_size"):
         _one_of(config, key, [hidden], default=hidden)
-    head_size = hidden // max(1, family.integer(config, "num_attention_heads"))
+    head_size = hidden // max(1, integer_key(config, "num_attention_heads"))
     _one_of(config, "attention_head_size", [head_size], default=head_size)
     terms = config.get("pos_att_type")
     terms = [term.strip() for term in terms.lower().split("|")] if isinstance(terms, str) else terms
     if terms not in (["c2p"], ["p2c"], ["c2p", "p2c"], ["p2c", "c2p"]):
         raise ValueError(f"pos_att_type: {terms!r} is not supported; expected c2p, p2c or p2c|c2p")
-    given = family.integer(config, "max_relative_positions", -1)
-    farthest, buckets = given if given > 0 else positions, family.integer(config, "position_buckets", -1)
+    given = integer_key(config, "max_relative_positions", -1)
+    farthest = given if given > 0 else positions
+    buckets = integer_key(config, "position_buckets", -1)
     if buckets == 1 or buckets // 2 >= farthest - 1:
         raise ValueError(f"position_buckets: {buckets} is not below {2 * farthest - 2}, and not -1 for none")
     return {
-        "num_segments": max(0, family.integer(config, "type_vocab_size", 0)),
+        "num_segments": max(0, integer_key(config, "type_vocab_size", 0)),
         "position_table": _one_of(config, "position_biased_input", [True, False], default=True),
         "relative": Relative(
             content_to_position="c2p" in terms,
@@ -53,13 +63,13 @@ def _derive(config: Keys) -> dict[str, Any]:
 
 
 def _convolution(config: Keys) -> Convolution | None:
-    width = family.integer(config, "conv_kernel_size", 0)
-    groups = family.integer(config, "conv_groups", 1)
+    width = integer_key(config, "conv_kernel_size", 0)
+    groups = integer_key(config, "conv_groups", 1)
     if width < 1:
         return None
     if not width % 2:
         raise ValueError(f"conv_kernel_size: {width} is even; a token would have no place in the middle")
-    if groups < 1 or family.integer(config, "hidden_size") % groups:
+    if groups < 1 or integer_key(config, "hidden_size") % groups:
         raise ValueError(f"conv_groups: {groups} does not divide hidden_size {config['hidden_size']}")
     return Convolution(width, groups, _one_of(config, "conv_act", ["gelu", "tanh"], default="tanh"))
 
@@ -120,8 +130,8 @@ DEBERTA_V2 = Family(
         "legacy": False,  # the head of the released files, which transformers' default does not read
     },
     tensors={
-        **family.bert_layers("deberta."),
-        **family.attention(_SELF, "query_proj", "key_proj", "value_proj"),
+        **bert_layers("deberta."),
+        **attention_names(_SELF, "query_proj", "key_proj", "value_proj"),
         f"{_ATTENTION}position_query": f"{_SELF}pos_query_proj",
         f"{_ATTENTION}position_key": f"{_SELF}pos_key_proj",
         "body.encoder.relative.table": "deberta.encoder.rel_embeddings",
@@ -144,11 +154,11 @@ DEBERTA_V2 = Family(
         (r"^cls\.predictions\.(decoder\.)?bias$", "lm_predictions.lm_head.bias"),
     ),
     objectives=(MLM, RTD),
-    heads=family.task_heads(
+    heads=task_heads(
         sequences=Head("classifier", dense="pooler.dense", activation="gelu", dense_dropout="pooler_dropout"),
         tokens=Head("classifier", dropout="dropout"),
     ),
-    classes={**family.class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
+    classes={**class_names("DebertaV2"), "discriminator": "DebertaV2Model"},
 )
 DEBERTA = replace(
     DEBERTA_V2,
@@ -160,7 +170,7 @@ DEBERTA = replace(
     fixed={**DEBERTA_V2.fixed, "talking_head": (False, None)},
     tensors={
         **{ours: name for ours, name in DEBERTA_V2.tensors.items() if not ours.startswith("rtd_head")},
-        **family.attention(f"{_SELF}in_proj.", "query", "key", "value"),
+        **attention_names(f"{_SELF}in_proj.", "query", "key", "value"),
         f"{_ATTENTION}query.bias": f"{_SELF}q_bias",
         f"{_ATTENTION}value.bias": f"{_SELF}v_bias",
         f"{_ATTENTION}position_query": f"{_SELF}pos_q_proj",
@@ -169,7 +179,7 @@ DEBERTA = replace(
     fused=Fused(r".+\.in_proj", ("query", "key", "value"), by_head=True),
     unused_heads=r"mask_predictions\..+",
     heads={kind: head for kind, head in DEBERTA_V2.heads.items() if kind != "choices"},
-    classes={kind: name for kind, name in family.class_names("Deberta").items() if kind != "choices"},
+    classes={kind: name for kind, name in class_names("Deberta").items() if kind != "choices"},
 )
 _RELATIVE = {
     **{"relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False},

@@ -3,7 +3,7 @@
 Attention's output has no dropout. The head of a task has ReLU.
 """
 
-from bertcli.families.family import Family, Fresh, Head, attention, class_names, task_heads
+from bertcli.families.family import Family, Fresh, Head, attention_names, class_names, task_heads
 
 _LAYER = "distilbert.transformer.layer.{}."
 
@@ -32,7 +32,7 @@ DISTILBERT = Family(
         "body.embeddings.word": "distilbert.embeddings.word_embeddings",
         "body.embeddings.position": "distilbert.embeddings.position_embeddings",
         "body.embeddings.norm": "distilbert.embeddings.LayerNorm",
-        **attention(f"{_LAYER}attention.", "q_lin", "k_lin", "v_lin", "out_lin"),
+        **attention_names(f"{_LAYER}attention.", "q_lin", "k_lin", "v_lin", "out_lin"),
         "body.encoder.layers.{}.attention_norm": f"{_LAYER}sa_layer_norm",
         "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}ffn.lin1",
         "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}ffn.lin2",

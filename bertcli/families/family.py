@@ -184,7 +184,7 @@ def class_names(family: str, *more: str) -> dict[str, str]:
     return {kind: f"{family}{_CLASSES[kind]}" for kind in kinds}
 
 
-def integer(config: Keys, key: str, default: int | None = None, above: int | None = None) -> int:
+def integer_key(config: Keys, key: str, default: int | None = None, above: int | None = None) -> int:
     """The integer of a key. Raises `ValueError` for another value, or one that is not `above` this limit."""
     value = config.get(key, default)
     if type(value) is not int or (above is not None and value <= above):
@@ -193,10 +193,14 @@ def integer(config: Keys, key: str, default: int | None = None, above: int | Non
     return value
 
 
-def attention(prefix: str, *theirs: str) -> dict[str, str]:
-    """Our query, key, value and output of a layer -> `prefix` and `theirs`, in this order."""
-    ours = (f"body.encoder.layers.{{}}.attention.{name}" for name in ("query", "key", "value", "output"))
-    return {own: f"{prefix}{name}" for own, name in zip(ours, theirs, strict=False)}
+def attention_names(prefix: str, *theirs: str) -> dict[str, str]:
+    """Our query, key, value and, if a fourth name is given, output of a layer -> `prefix` and `theirs`.
+
+    Raises `ValueError` for another number of names.
+    """
+    ours = ("query", "key", "value", "output")[: max(3, len(theirs))]
+    pairs = zip(ours, theirs, strict=True)
+    return {f"body.encoder.layers.{{}}.attention.{own}": f"{prefix}{name}" for own, name in pairs}
 
 
 def bert_layers(prefix: str) -> dict[str, str]:
@@ -207,7 +211,7 @@ def bert_layers(prefix: str) -> dict[str, str]:
         "body.embeddings.position": f"{prefix}embeddings.position_embeddings",
         "body.embeddings.segment": f"{prefix}embeddings.token_type_embeddings",
         "body.embeddings.norm": f"{prefix}embeddings.LayerNorm",
-        **attention(f"{layer}attention.", "self.query", "self.key", "self.value", "output.dense"),
+        **attention_names(f"{layer}attention.", "self.query", "self.key", "self.value", "output.dense"),
         "body.encoder.layers.{}.attention_norm": f"{layer}attention.output.LayerNorm",
         "body.encoder.layers.{}.feed_forward.expand": f"{layer}intermediate.dense",
         "body.encoder.layers.{}.feed_forward.contract": f"{layer}output.dense",

@@ -6,9 +6,18 @@ Older files name one layer in n that reads full rows; newer ones name the kind o
 from collections.abc import Mapping
 from typing import Any
 
-from bertcli.families import family
 from bertcli.families.bert import SIZES
-from bertcli.families.family import Family, Fresh, Fused, Head, Keys
+from bertcli.families.family import (
+    Family,
+    Fresh,
+    Fused,
+    Head,
+    Keys,
+    attention_names,
+    class_names,
+    integer_key,
+    task_heads,
+)
 
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
@@ -19,7 +28,7 @@ _DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="he
 def _derive(config: Keys) -> Keys:
     return {
         "attention_output_dropout": config.get("attention_dropout", 0.0),
-        "window": family.integer(config, "local_attention", 128, above=1) // 2,
+        "window": integer_key(config, "local_attention", 128, above=1) // 2,
         "local_layers": tuple(kind == _LOCAL for kind in _layer_types(config)),
         "rotary_bases": (_base(config, _FULL, "global"), _base(config, _LOCAL, "local")),
     }
@@ -28,7 +37,7 @@ def _derive(config: Keys) -> Keys:
 def _layer_types(config: Keys) -> list[str]:
     number, types = config.get("num_hidden_layers"), config.get("layer_types")
     if types is None:
-        every = family.integer(config, "global_attn_every_n_layers", 3, above=0)
+        every = integer_key(config, "global_attn_every_n_layers", 3, above=0)
         return [_LOCAL if layer % every else _FULL for layer in range(number if type(number) is int else 0)]
     if not isinstance(types, list) or len(types) != number or not {_FULL, _LOCAL}.issuperset(types):
         raise ValueError(f"layer_types: expected {_FULL!r} or {_LOCAL!r} for each of the {number} layers")
@@ -89,7 +98,7 @@ MODERNBERT = Family(
         "body.embeddings.word": "model.embeddings.tok_embeddings",
         "body.embeddings.norm": "model.embeddings.norm",
         "body.encoder.layers.{}.attention_norm": f"{_LAYER}attn_norm",
-        **family.attention(f"{_LAYER}attn.", "Wqkv.query", "Wqkv.key", "Wqkv.value", "Wo"),
+        **attention_names(f"{_LAYER}attn.", "Wqkv.query", "Wqkv.key", "Wqkv.value", "Wo"),
         "body.encoder.layers.{}.feed_forward_norm": f"{_LAYER}mlp_norm",
         "body.encoder.layers.{}.feed_forward.expand": f"{_LAYER}mlp.Wi",
         "body.encoder.layers.{}.feed_forward.contract": f"{_LAYER}mlp.Wo",
@@ -101,8 +110,8 @@ MODERNBERT = Family(
     fused=Fused(r"(model\.)?layers\.\d+\.attn\.Wqkv", ("query", "key", "value"), by_head=False),
     prefix="model.",
     tied_decoder="decoder.weight",
-    heads=family.task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, spans=_DENSE_HEAD),
-    classes=family.class_names("ModernBert"),
+    heads=task_heads(sequences=_DENSE_HEAD, tokens=_DENSE_HEAD, spans=_DENSE_HEAD),
+    classes=class_names("ModernBert"),
 )
 NEW_MODERNBERT = Fresh(
     MODERNBERT, tokenizer="byte-bpe", lowercase=False, mask_rate=0.3, max_positions=8192, feed_forward=1.5

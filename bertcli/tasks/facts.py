@@ -1,5 +1,6 @@
 """The facts of a labeled task: what it reads, and what its model folders show."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ _MOST_OUTPUTS = 1 << 20
 """A limit that is higher than any head needs."""
 
 
-class TaskFacts:
+class TaskFacts(ABC):
     """The part of a `LabeledTask` that is known before there are examples; all of it belongs to the class.
 
     Attributes:
@@ -34,10 +35,10 @@ class TaskFacts:
         in_windows: whether a long text is divided into several items; else it is cut.
         foreign_keys: the settings for a `config.json` that another library wrote, beside the length of rows:
             columns have transformers' names.
-        table_examples: gives an example for each row of a table. Raises `UserError` if a column is missing.
-        own_examples: gives the examples of a file in the format of `formats` that is no table.
-        may_be_in: says whether JSON or Parquet has labels of this task, and is no corpus; None: if
-            `recognize` recognizes it.
+        own_examples: the function that gives the examples of a file in the format of `formats` that is no
+            table; not set if there is no such format.
+        may_be_in: the function that says whether JSON or Parquet has labels of this task, and is no corpus;
+            None: it has if `recognize` recognizes it.
     """
 
     type: ClassVar[str]
@@ -54,7 +55,6 @@ class TaskFacts:
     names_outputs: ClassVar[bool] = False
     in_windows: ClassVar[bool] = False
     foreign_keys: ClassVar[Mapping[str, Any]] = {"text": "text"}
-    table_examples: ClassVar[Callable[[Table], Iterator[Example | BadRow]]]
     own_examples: ClassVar[Callable[[LabeledFile], Iterator[Example | BadRow]]]
     may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
 
@@ -66,6 +66,11 @@ class TaskFacts:
         file. Raises `UserError` for labels of this task that cannot be read.
         """
         return None
+
+    @staticmethod
+    @abstractmethod
+    def table_examples(table: Table) -> Iterator[Example | BadRow]:
+        """An example for each row of a table. Raises `UserError` if a column is missing."""
 
     @classmethod
     def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:

@@ -64,8 +64,9 @@ class BestModel:
         damage = find_damage(best) if rows else None
         if damage is None:
             return newest
-        self.read(rows)
-        step = self.step
+        lost = BestModel(self._folder, self._metric)
+        lost.read(rows)
+        step = lost.step
         say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
         return newest_checkpoint(self._folder, say, lambda state: usable(state) and state.step < step)
 

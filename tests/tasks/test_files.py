@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.config.task import LABEL_LINES
 from bertcli.system.errors import UserError
+from bertcli.tasks.facts import facts_of
 from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.registry import TASKS
 from tests.tasks.reading import choices, questions, read, settings, write
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_with_a_format_of_its_own_has_a_function_that_reads_it(name: str) -> None:
+    task = facts_of(name)
+    assert hasattr(task, "own_examples") == bool({*task.formats} - {*LABEL_LINES})
 
 
 def test_a_path_comes_before_a_sample_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -55,7 +55,7 @@ class Packing(Rows):
     def in_last_layer(self, decoder: bool = False) -> Packing:
         """The packing with `numbers_K`, and with `queries` except in the decoder. Separate queries are faster
         with explicit attention; on a GPU, their count would make the program wait."""
-        if self.selected_K is None or not is_on("last_layer"):
+        if self.selected_K is None or not (decoder or is_on("last_layer")):
             return self
         queries = None
         if self.is_written_out and len(self.selected_K) and not decoder:
