@@ -42,13 +42,14 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     own_items = [
         replace(item, example=item.example - first) for item in split.items if first <= item.example < last
     ]
-    losses, answered = torch.zeros((), dtype=torch.float64), 0
+    own_total = torch.zeros((), dtype=torch.float64)
+    answered = 0
 
     def add_loss(logits: Tensor, batch: LabeledBatch) -> None:
         nonlocal answered
         answered += len(batch.items)
         term = task.term(logits, batch)
-        losses.add_(term.loss.double().cpu() * term.unit)
+        own_total.add_(term.loss.double().cpu() * term.unit)
 
     shown = (
         nullcontext()
@@ -57,7 +58,7 @@ def evaluate_task(runner: Runner, split: Split) -> tuple[Scores, list[Prediction
     )
     with evaluation_mode(model), shown:
         predictions = replace(runner, watch=add_loss).predict(examples[first:last], own_items)
-    total = float(losses)
+    total = float(own_total)
     if parts > 1:
         predictions, total = ranks.gather(predictions), ranks.add_up([total])[0]
     everything = LabeledBatch(tuple(split.items), runner.tokenizer.pad_id)

@@ -81,7 +81,8 @@ def decoded_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """
     with stream:
         first = stream.readline()  # no mark has a byte of a newline
-        mark, decoder = marked_encoding(first), new_decoder("utf-8", first)
+        mark = marked_encoding(first)
+        decoder = new_decoder("utf-8", first)
         if mark is not None:
             say(mark_note(name, mark))
         number, offset, rest = 1, 0, ""

@@ -115,7 +115,12 @@ class CheckpointWriter:
         keep_last: int,
         keep_step: int | None = None,
     ):
-        """`keep_last`: checkpoints that stay; `keep_step`: the step whose checkpoint is never removed."""
+        """Nothing is written yet.
+
+        Args:
+            keep_last: the number of checkpoints that stay.
+            keep_step: the step whose checkpoint is never removed.
+        """
         self._layout, self._model, self._optimizer = layout, model, optimizer
         self._save_model, self._keep_last, self._keep_step = save_model, keep_last, keep_step
         self._places: dict[tuple[str, str], Tensor] = {}
@@ -177,7 +182,8 @@ class CheckpointWriter:
             self._failure = error
 
     def write(self, state: RunState, weights: dict[str, Tensor], moments: dict[str, Tensor]) -> Path:
-        """Write `step-N`, then remove the oldest checkpoints until `keep_last` are left.
+        """Write `step-N`, then remove the oldest checkpoints until `keep_last` are left; `save` calls it in a
+        thread.
 
         Incomplete checkpoints are neither counted nor removed.
 
@@ -189,10 +195,10 @@ class CheckpointWriter:
                 intact.
         """
 
-        def fill(partial: Path) -> None:
-            self._save_model(checkpoint_model(partial), weights)
-            save_file(moments, partial / "optimizer.safetensors")
-            (partial / "state.json").write_text(json.dumps(asdict(state), indent=1) + "\n")
+        def fill(folder: Path) -> None:
+            self._save_model(checkpoint_model(folder), weights)
+            save_file(moments, folder / "optimizer.safetensors")
+            (folder / "state.json").write_text(json.dumps(asdict(state), indent=1) + "\n")
 
         layout, keep_step = self._layout, self._keep_step
         path = free_path(layout.step(state.step))

@@ -20,7 +20,7 @@ from bertcli.folders.sentence_transformers import SentencePooling, write_pooling
 from bertcli.folders.task_folder import declare_task, load_task_folder
 from bertcli.inference.evaluate_task import evaluate_task
 from bertcli.inference.predict import Runner
-from bertcli.model.task_models import AS_THEY_ARE, TaskModel, VectorModel, restandardized
+from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, VectorModel, restandardized
 from bertcli.reports.cards import task_card
 from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData, load_labeled_data
@@ -85,10 +85,12 @@ def finetune(
 
 @dataclass(frozen=True, kw_only=True)
 class Finetuning(Prepared):
-    """The data, the model and all decisions of a fine-tuning; the task has a teacher if there is one.
+    """The data, the model and all decisions of a fine-tuning.
 
     Attributes:
         source: the model folder that the run starts from.
+        task: the labeled task as it is trained, with its teacher if it has one; `data.task` has none.
+        metric: the metric that selects the best model.
         order: step -> the numbers of its examples.
     """
 
@@ -98,11 +100,12 @@ class Finetuning(Prepared):
     data: LabeledData
     model: TaskModel
     order: EpochOrder
+    metric: str
 
     @property
-    def metric(self) -> str:
-        """The metric that selects the best model."""
-        return self.config.task.metric or self.data.task.metric
+    def is_evaluated(self) -> bool:
+        """Whether there is dev data."""
+        return self.data.dev is not None
 
     def check_metric(self) -> None:
         """Raise `UserError` before anything is written if the dev data cannot be evaluated by the metric."""
@@ -112,7 +115,8 @@ class Finetuning(Prepared):
 
     def lines(self) -> Iterator[str]:
         """Lines that say what is trained, and how."""
-        parameters, training = list(self.model.parameters()), self.config.training
+        training = self.config.training
+        parameters = list(self.model.parameters())
         total = sum(parameter.numel() for parameter in parameters)
         trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
         yield (
@@ -148,32 +152,37 @@ class Finetuning(Prepared):
         """The weights in a model folder: name in the model -> weight."""
         return load_task_folder(folder, self.data.task.standardization).model.state_dict()
 
-    def save(
+    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
+        """Write the model folder of a checkpoint, whose answers keep the scale of training."""
+        task = self.data.task
+        self._write(folder, weights, task.settings, standardization=task.standardization)
+
+    def save_final(
+        self, folder: Path, weights: Mapping[str, Tensor], settings: TaskSettings, card: str
+    ) -> None:
+        """Write the final model folder, with these settings; its answers have the scale of the data."""
+        weights = restandardized(weights, before=self.data.task.standardization, after=AS_THEY_ARE)
+        self._write(folder, weights, settings, standardization=AS_THEY_ARE, card=card)
+
+    def _write(
         self,
         folder: Path,
         weights: Mapping[str, Tensor],
-        settings: TaskSettings | None = None,
+        settings: TaskSettings,
+        standardization: Standardization,
         card: str | None = None,
     ) -> None:
-        """Write a model folder.
-
-        `settings`: those of the final model, whose answers have the scale of the data; None: it is that of a
-        checkpoint, which keeps the scale of training.
-        """
-        task, model, standardization = self.data.task, self.model, self.data.task.standardization
-        if settings is not None:
-            weights = restandardized(weights, before=standardization, after=AS_THEY_ARE)
-            standardization = AS_THEY_ARE
+        model = self.model
         longest = max(item.length for item in self.data.train.items)
         declared = declare_task(
-            settings or task.settings,
-            task.labels,
+            settings,
+            self.data.task.labels,
             trained_length=length_after(self.source, longest),
             standardization=standardization,
         )
         write_model_files(folder, model, self.tokenizer, declared=declared, card=card, weights=weights)
         if isinstance(model, VectorModel):
-            pooling = SentencePooling(model.mode, model.normalize, task.settings.max_length)
+            pooling = SentencePooling(model.mode, model.normalize, settings.max_length)
             write_pooling(folder, pooling, model.architecture.hidden)
 
     def rate_scale(self, name: str) -> float:
@@ -198,7 +207,8 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     steps = max(1, round(training.epochs * order.steps_per_epoch))
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
-    best = BestModel(run.folder, config.task.metric or data.task.metric, training.early_stopping)
+    metric = config.task.metric or data.task.metric
+    best = None if data.dev is None else BestModel(run.folder, metric, training.early_stopping)
     model.to(loop.device)
     return Finetuning(
         config=config,
@@ -209,19 +219,20 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
         task=task,
         loop=loop,
         order=order,
+        metric=metric,
         share=own_share(training, data.joint_rows(training.batch_size)),
         steps=steps,
-        is_evaluated=data.dev is not None,
-        best=None if data.dev is None else best,
+        best=best,
         steps_per_epoch=order.steps_per_epoch,
     )
 
 
 def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | None) -> Finetuned:
     """Write the best model, or the last one if there is no dev data, to `model/` with its card."""
-    data, metric, verdict, step = prepared.data, prepared.metric, None, prepared.steps
+    data, metric, best = prepared.data, prepared.metric, prepared.best
+    verdict: Verdict | None = None
+    step = prepared.steps
     lines = ["verdict: none, because there was no dev data"]
-    best = prepared.best
     if best is None or data.dev is None:
         weights = wrapping.full_weights(prepared.model)
     else:
@@ -236,7 +247,7 @@ def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | Non
     if isinstance(settings.null_threshold, float):
         say(f"task.null_threshold: {settings.null_threshold:.4g}, kept in the model")
     card = task_card(prepared.config, prepared.model.architecture, data, scores=scores, verdict=verdict)
-    run.publish(run.folder.model, partial(prepared.save, settings=settings, card=card), weights)
+    run.publish(run.folder.model, partial(prepared.save_final, settings=settings, card=card), weights)
     run.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
     examples = (data.dev or data.train).examples
     return Finetuned(run.folder.model, scores, verdict, metric=metric, examples=examples)

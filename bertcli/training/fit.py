@@ -48,7 +48,8 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
         return None
     for line in prepared.lines():
         say(line)
-    config, log_every = prepared.config, prepared.config.logging.every_steps
+    config = prepared.config
+    log_every = config.logging.every_steps
     fit = Fit(
         run,
         prepared,
@@ -89,8 +90,8 @@ def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Opt
     if training.compile:
         wrapping.compile_layers(own)
     model = wrapping.distribute(own, training.parallel)
-    scale = prepared.rate_scale
-    optimizer = build_optimizer(own, training.betas, training.weight_decay, rate_scale=scale)
+    rate_scale = prepared.rate_scale
+    optimizer = build_optimizer(own, training.betas, training.weight_decay, rate_scale=rate_scale)
     if checkpoint is not None:
         state = load_moments_and_counters(checkpoint, own, optimizer, report=say)
         return model, optimizer, replace(state, planned=prepared.steps)
@@ -140,7 +141,8 @@ class Fit:
         Raises:
             UserError: too many non-finite steps in a row; a checkpoint could not be written.
         """
-        prepared, scores = self.prepared, None
+        prepared = self.prepared
+        scores: Scores | None = None
         with stop_signal(self.run.lost) as stop, working(lambda: ""):  # the progress shows steps
             if self._evaluates_after(state.step) and not metrics_log.has_evaluation(rows, state.step):
                 scores = self._evaluate(state, stop)
@@ -179,7 +181,8 @@ class Fit:
         return step == self.prepared.branch_step or self._is_due(step, every)
 
     def _is_due(self, step: int, every: int | None) -> bool:
-        """True after each `every` steps; None: after each epoch, if epochs are counted."""
+        """True after each `every` steps; None: after each epoch, or after the last step if epochs are not
+        counted."""
         return step % (every or self.prepared.steps_per_epoch or self.prepared.steps) == 0
 
     def _report(self, report: StepReport, state: RunState, clock: TrainingClock, is_last: bool) -> None:
@@ -201,8 +204,11 @@ class Fit:
             raise _diverged(report, state)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
-        """Evaluate and log; return the scores, or None if a signal came."""
-        prepared, health = self.prepared, self.prepared.health
+        """Evaluate and log, and keep the model if it is the best so far.
+
+        Returns the scores; None if a signal came.
+        """
+        prepared, health, best = self.prepared, self.prepared.health, self.prepared.best
         scores = _unless_stopped(prepared.evaluate, stop)
         if scores is None:
             return None
@@ -211,19 +217,21 @@ class Fit:
         self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
         for line in health.plateau_warnings(scores, state.step):
             self.progress.line(line)
+        if best is not None:
+            best.consider(state.step, scores, self._publish)
         return scores
 
+    def _publish(self, folder: Path) -> None:
+        """Write the model as it is now to a folder; called on every rank."""
+        model = self.prepared.model
+        self.run.publish(folder, self.prepared.save, wrapping.full_weights(model))
+
     def _stops_early(self, scores: Scores | None, state: RunState) -> bool:
-        """Keep the model if it is the best so far; say so if there is a reason to end the run early."""
-        run, prepared, best = self.run, self.prepared, self.prepared.best
-        if scores is None or best is None:
+        """True if the last evaluation is a reason to end the run before its last step, which is then said."""
+        best = self.prepared.best
+        if scores is None or best is None or state.step >= self.prepared.steps:
             return False
-        best.consider(
-            state.step,
-            scores,
-            lambda folder: run.publish(folder, prepared.save, wrapping.full_weights(prepared.model)),
-        )
-        reason = best.reason_to_stop(scores) if state.step < prepared.steps else None
+        reason = best.reason_to_stop(scores)
         if reason is not None:
             self.progress.line(f"stopping early at step {state.step}: {reason}")
         return reason is not None

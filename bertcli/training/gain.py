@@ -1,4 +1,5 @@
-"""The effect of further pretraining: what the model gained on the run's text and forgot of general text."""
+"""What is measured at the end of a pretraining: what the model gained on the run's text and forgot of general
+text, if it went on from another one; and its loss without the enhanced mask decoder."""
 
 import hashlib
 import tempfile
@@ -68,7 +69,8 @@ class Meter:
 
     def nats_per_word(self, model: PretrainingModel, text: TokenStore, tokens_per_word: float) -> float:
         """The MLM loss of a model on a text, in nats per word, over all ranks; every rank must call it."""
-        config, task, device = self.config, MaskedLanguage(MLM.pairs), self.loop.device
+        config, device = self.config, self.loop.device
+        task = MaskedLanguage(MLM.pairs)
         data = as_in_bert(MLM, config.data.max_length)
         size, most = config.training.largest_batch, config.evaluation.batches
         heldout = HeldoutBatches(text, self.store.tokenizer, data, batch_size=size, at_most=most)
@@ -78,7 +80,7 @@ class Meter:
         return loss * tokens_per_word
 
 
-def closing_lines(
+def closing_measurements(
     meter: Meter, source: Path | None, model: LanguageModel, weights: Mapping[str, Tensor]
 ) -> Iterator[str]:
     """Lines for the log and the model card; computed on every rank.
@@ -90,7 +92,8 @@ def closing_lines(
     if source is None and model.words.mask_decoder is None:
         return
     store, config = meter.store, meter.config
-    after, has_heldout = words_alone(model, weights), store.heldout.num_documents > 0
+    has_heldout = store.heldout.num_documents > 0
+    after = words_alone(model, weights)
     if after.mask_decoder is not None and has_heldout:
         yield f"as transformers and predict-mask read the folder, {_without_decoder(after, meter)}"
     if source is None:
@@ -158,6 +161,7 @@ def _documents(names: Sequence[str], reading: CorpusConfig) -> list[str]:
 
 def _all_documents(names: Sequence[str], reading: CorpusConfig) -> Iterator[str]:
     for source in find_sources(names):
+        # A document ends with None; its paragraphs are never empty.
         for is_text, paragraphs in groupby(read_paragraphs(source.path, reading), key=bool):
             if is_text:
                 yield "\n".join(filter(None, paragraphs))

@@ -26,7 +26,7 @@ from bertcli.system.terminal import say
 from bertcli.training import ranks
 from bertcli.training.best import BestModel
 from bertcli.training.checkpoint import RunState, SaveModel
-from bertcli.training.closing import resume_command, stopped_at_once
+from bertcli.training.commands import resume_command, stopped_at_once
 from bertcli.training.identity import read_run_data, write_run_data
 from bertcli.training.loop import LoopSettings
 from bertcli.training.run_folder import Input, RunFolder, check_resumable
@@ -76,7 +76,8 @@ class Run(Generic[Asked]):
         with said_on_ctrl_c(self.lost), ranks.first_holds(self.folder.claim(self.resume, overwrite, inputs)):
             self.saved = ranks.on_first(self.folder.saved_config) if self.resume else None
             if self.saved is not None:
-                self.asked, self._has_begun = with_decisions_of(self.asked, self.saved), True
+                self.asked = with_decisions_of(self.asked, self.saved)
+                self._has_begun = True
             yield
 
     def compare(
@@ -136,8 +137,7 @@ class Prepared(ABC):
 
     Attributes:
         config: the decided config.
-        share: this rank's share of each step.
-        is_evaluated: whether something is held out, so that `evaluate` can be called.
+        share: the rule by which each step is divided over the ranks.
         best: the best model by the held-out scores, which is kept; None: only the last model is.
         branch_step: the step whose checkpoint is kept so that a longer run can continue from it, or None.
         steps_per_epoch: steps of an epoch; None: epochs are not counted.
@@ -149,10 +149,14 @@ class Prepared(ABC):
     loop: LoopSettings
     share: Share
     steps: int
-    is_evaluated: bool
     best: BestModel | None
     branch_step: int | None = None
     steps_per_epoch: int | None = None
+
+    @property
+    @abstractmethod
+    def is_evaluated(self) -> bool:
+        """Whether something is held out, so that `evaluate` can be called."""
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
@@ -168,7 +172,7 @@ class Prepared(ABC):
 
     @abstractmethod
     def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
-        """Write the model folder of a checkpoint."""
+        """Write a model folder, here that of a checkpoint."""
 
     @abstractmethod
     def read_weights(self, folder: Path) -> Mapping[str, Tensor]:
@@ -185,10 +189,8 @@ class Prepared(ABC):
 
     def rate_scale(self, name: str) -> float:
         """The factor of the learning rate of the parameter with this name."""
-        del name
         return 1.0
 
     def is_usable(self, state: RunState) -> bool:
         """True if a resume may go on from a checkpoint with these counters."""
-        del state
         return True

@@ -34,7 +34,7 @@ from bertcli.training import ranks, wrapping
 from bertcli.training.best import BestModel, heldout_rows
 from bertcli.training.checkpoint import RunState
 from bertcli.training.fit import take_steps
-from bertcli.training.gain import Meter, closing_lines
+from bertcli.training.gain import Meter, closing_measurements
 from bertcli.training.heldout import HeldoutBatches
 from bertcli.training.identity import check_same_store, pretraining_inputs, store_identity
 from bertcli.training.lifecycle import Prepared, Run
@@ -84,6 +84,11 @@ class Pretraining(Prepared):
     model: LanguageModel
 
     @property
+    def is_evaluated(self) -> bool:
+        """Whether text is held out."""
+        return self.heldout is not None
+
+    @property
     def health(self) -> Health:
         """The reference values of the losses."""
         data = self.config.data
@@ -122,7 +127,8 @@ class Pretraining(Prepared):
         for step, micro_batches in enumerate(steps, first_step):
             if step and step == data.short_steps:
                 for table in position_tables(self.model):
-                    table_TD, offset = table.detach(), self.model.architecture.position_offset
+                    offset = self.model.architecture.position_offset
+                    table_TD = table.detach()
                     tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
                     table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
             yield micro_batches
@@ -130,7 +136,8 @@ class Pretraining(Prepared):
     def evaluate(self) -> Scores:
         """The scores of the model on the held-out text."""
         assert self.heldout is not None
-        steps, loop = self.heldout.steps(self.share), self.loop
+        loop = self.loop
+        steps = self.heldout.steps(self.share)
         return evaluate(self.model, self.task, steps, device=loop.device, precision=loop.precision)
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
@@ -153,8 +160,10 @@ class Pretraining(Prepared):
             return True
         last_step = decay_begin(state.planned, self.config.training.decay_share)
         if state.step > last_step:
-            why = f"the learning rate of the shorter run fell after step {last_step}"
-            say(f"the checkpoint of step {state.step} is not used: {why}")
+            say(
+                f"the checkpoint of step {state.step} is not used: the learning rate of the shorter run fell "
+                f"after step {last_step}"
+            )
         return state.step <= last_step
 
 
@@ -202,7 +211,6 @@ def _prepare(run: Run[PretrainConfig]) -> Pretraining:
         loop=loop,
         share=own_share(training),
         steps=steps,
-        is_evaluated=heldout is not None,
         best=BestModel(run.folder, "loss") if keeps_best else None,
         branch_step=decay_begin(steps, fall) if training.schedule == "stable-decay" else None,
     )
@@ -232,10 +240,11 @@ def _finish(run: Run[PretrainConfig], prepared: Pretraining, scores: Scores | No
         chosen = [f"the model is the best by held-out loss: that of step {prepared.best.step:,}"]
     if scores is None and prepared.is_evaluated:
         scores = prepared.evaluate()
-    references, weights = prepared.health.references, wrapping.full_weights(model)
+    references = prepared.health.references
+    weights = wrapping.full_weights(model)
     said = verdict(scores, references, config, sizes=model.architecture, rows=rows)
     meter = Meter(config, prepared.store, prepared.share, loop=prepared.loop)
-    lines = [said, *chosen, *closing_lines(meter, prepared.source, model, weights=weights)]
+    lines = [said, *chosen, *closing_measurements(meter, prepared.source, model, weights=weights)]
     for line in lines:
         say(line)
     card = model_card(config, prepared.store, model, references=references, scores=scores, lines=lines)

@@ -55,8 +55,8 @@ def bar_line(state: Mapping[str, Any], numbers: tuple[str, ...], width: int) -> 
     head = f"{state['prefix']} {done}/{steps}"
     charset = Bar.ASCII if state["ascii"] else Bar.UTF
     left = _left(state)
-    for number, with_bar in _candidates(numbers):
-        rest = " | ".join(filter(None, (left, number)))
+    for form, with_bar in _candidates(numbers):
+        rest = " | ".join(filter(None, (left, form)))
         if with_bar:
             room = width - len(f"{head} || {rest}")
             if room >= LEAST_BAR:

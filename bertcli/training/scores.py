@@ -59,6 +59,7 @@ class StepReport(Scores):
 
     Attributes:
         step: number of steps, including this one.
+        learning_rate: the rate that this step was taken with, before the factors of single parameters.
         grad_norm: norm of the whole gradient, before clipping.
         skipped: True if loss or gradient was not finite, so that the weights did not change.
         loss_scale: the scale of the next step; None except in fp16.
@@ -88,7 +89,7 @@ def mean(total: float, count: float) -> float:
     return total / (count or 1.0)
 
 
-KINDS = ("loss", "correct", "part", "whole")
+_KINDS = ("loss", "correct", "part", "whole")
 """The sums of a term: its losses, right predictions, and the parts and wholes of its shares."""
 
 
@@ -100,7 +101,7 @@ class TermSums:
 
     def __init__(self) -> None:
         self.weights: dict[str, float] = {}
-        self._sums: dict[str, dict[str, Tensor]] = {kind: {} for kind in KINDS}
+        self._sums: dict[str, dict[str, Tensor]] = {kind: {} for kind in _KINDS}
 
     def add(self, terms: Mapping[str, Term], is_dummy: bool) -> None:
         """Add the sums of a micro-batch; a dummy one counts nothing."""
@@ -120,7 +121,9 @@ class TermSums:
         """Mean losses, accuracies of terms that count right predictions, and shares, over all ranks."""
         own = [float(total) for sums in self._sums.values() for total in sums.values()]
         totals = iter(ranks.add_up(own))
-        losses, correct, parts, wholes = ({name: next(totals) for name in self._sums[kind]} for kind in KINDS)
+        losses, correct, parts, wholes = (
+            {name: next(totals) for name in self._sums[kind]} for kind in _KINDS
+        )
         accuracies = {name: mean(total, counts[name]) for name, total in correct.items()}
         shares = {name: mean(part, wholes[name]) for name, part in parts.items()}
         return {name: mean(total, counts[name]) for name, total in losses.items()}, accuracies, shares
@@ -151,8 +154,9 @@ def evaluate(
     precision: Precision,
 ) -> Scores:
     """Evaluate this rank's share of all steps without dropout; return the scores over all ranks."""
-    sums, tokens = TermSums(), 0
+    sums = TermSums()
     counts: dict[str, float] = {}
+    tokens = 0
     with evaluation_mode(model):
         for micro_batches in steps:
             step_counts, step_tokens = count_step(task, micro_batches)

@@ -28,7 +28,7 @@ from bertcli.system.terminal import say
 from bertcli.tasks.registry import import_task
 from bertcli.training import ranks
 from bertcli.training.best import metric_values, rank
-from bertcli.training.closing import mask_command, predict_command
+from bertcli.training.commands import mask_command, predict_command
 from bertcli.training.finetuning import Finetuned, finetune
 from bertcli.training.identity import finetuning_inputs
 from bertcli.training.pretraining import pretrain

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertcli.folders.run_layout import RunLayout
-from bertcli.training.closing import resume_command, stopped_at_once
+from bertcli.training.commands import resume_command, stopped_at_once
 
 
 def test_what_is_lost_is_what_came_after_the_newest_checkpoint(tmp_path: Path) -> None:
