@@ -15,6 +15,7 @@ from bertcli.batches.slots import I64
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 Bools = NDArray[np.bool_]
+"""A flag for each place in an array."""
 
 _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LONGEST_SPAN = 3
@@ -74,7 +75,8 @@ def mask_rows(ids_BT: I64, maskable_BT: Bools, numbers_B: I64, seed: int, rule: 
     targets_M = ids_BT[rows_M, columns_M]
     # The choice of a token and its replacement must be independent: new random bits.
     fate_M = draw_bits(np.uint64(1), bits_BT[rows_M, columns_M])
-    masked_BT, bits_M = ids_BT.copy(), draw_bits(np.uint64(2), fate_M)
+    bits_M = draw_bits(np.uint64(2), fate_M)
+    masked_BT = ids_BT.copy()
     masked_BT[rows_M, columns_M] = _replace(targets_M, to_unit(fate_M), bits_M, rule=rule)
     draws_M = to_unit(draw_bits(np.uint64(5), bits_BT[rows_M, columns_M]))
     return Masked(masked_BT, rows_M, columns_M, targets_M=targets_M, draws_M=draws_M)

@@ -46,7 +46,8 @@ class Share:
     def of(self, parts: Sequence[T], read: Callable[[T], Any]) -> list[MicroBatch]:
         """This rank's micro-batches of a step with these `parts`; `read`: part -> batch."""
         turns = -(-len(parts) // self.num_ranks)
-        size, numbers = len(parts), [turn * self.num_ranks + self.rank for turn in range(turns)]
+        size = len(parts)
+        numbers = [turn * self.num_ranks + self.rank for turn in range(turns)]
         return [MicroBatch(number, read(parts[number % size]), number >= size) for number in numbers]
 
 
@@ -59,7 +60,8 @@ class BatchSizes:
 
     def __init__(self, value: int | tuple[int, int], ramp_steps: int = 1) -> None:
         """`ramp_steps`: the steps in which `value` moves, if it has a start and an end (`value_at`)."""
-        self.largest, self.ramp_steps = max(ends(value)), ramp_steps
+        self.largest = max(ends(value))
+        self.ramp_steps = ramp_steps
         self._end = ends(value)[1]
         moving = ramp_steps if len(set(ends(value))) > 1 else 0
         sizes = [round(value_at(value, step, ramp_steps)) for step in range(moving)]
@@ -71,8 +73,8 @@ class BatchSizes:
 
     def before(self, step: int) -> int:
         """Number of rows in all steps before `step`."""
-        ramp_steps = len(self._before) - 1
-        return int(self._before[min(step, ramp_steps)]) + max(0, step - ramp_steps) * self._end
+        moving = len(self._before) - 1
+        return int(self._before[min(step, moving)]) + max(0, step - moving) * self._end
 
 
 def tokens_until(config: DataRecipe, frame: Frame, sizes: BatchSizes, step: int) -> int:

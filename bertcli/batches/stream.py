@@ -7,7 +7,7 @@ loader processes, ranks and micro-batches only change how a step is divided.
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.queues import Queue
 from typing import NamedTuple
 
@@ -43,8 +43,9 @@ class BatchStream:
         self.objective = OBJECTIVES[config.objective]
         self.pairs = self.objective.pairs
         if store.num_tokens == 0:
-            mend = "add text, or change corpus.heldout_fraction"
-            raise UserError(f"the token store holds no tokens on this side; {mend}")
+            raise UserError(
+                "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
+            )
         if problem := pair_problem(self.pairs, store):
             raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed, self.sizes = store, config, seed, sizes
@@ -115,10 +116,16 @@ class BatchStream:
         config = self.config
         rule = MaskRule(self.mask_rate(step), config.mask_split, config.masking, tokenizer=self._tokenizer)
         masked = mask_rows(rows.ids_BT, rows.maskable_BT, slots.numbers, seed=self.seed, rule=rule)
-        arrays = {"segments_BT": rows.segments_BT, "lengths_B": rows.lengths_B, **masked._asdict()}
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        batch = Batch(**tensors, labels_B=torch.from_numpy(slots.labels) if is_pair else None)
-        return batch if self.objective.generates else replace(batch, draws_M=None)
+        return Batch(
+            ids_BT=torch.from_numpy(masked.ids_BT),
+            segments_BT=torch.from_numpy(rows.segments_BT),
+            lengths_B=torch.from_numpy(rows.lengths_B),
+            rows_M=torch.from_numpy(masked.rows_M),
+            columns_M=torch.from_numpy(masked.columns_M),
+            targets_M=torch.from_numpy(masked.targets_M),
+            labels_B=torch.from_numpy(slots.labels) if is_pair else None,
+            draws_M=torch.from_numpy(masked.draws_M) if self.objective.generates else None,
+        )
 
     def spans(self, slots: Slots, step: int) -> Spans:
         """The places in the store of the text of each slot of a step.
@@ -126,7 +133,8 @@ class BatchStream:
         Raises the `UserError` of `TokenStore.check_sizes`.
         """
         self.store.check_sizes()
-        config, rate = self.config, self.mask_rate(step)
+        config = self.config
+        rate = self.mask_rate(step)
         most = self._text_tokens(config.short_length if step < config.short_steps else config.max_length)
         short = config.short_pair_probability
         size = draw_sizes(slots.numbers, self.seed, most, short_probability=short, mask_rate=rate)

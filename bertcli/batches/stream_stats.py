@@ -43,7 +43,8 @@ def measure_stream(
     """
     count: Counter[str] = Counter()
     by_tenth = np.zeros((2, _TENTHS), dtype=np.int64)  # maskable, masked
-    digest, labels = hashlib.sha256(), enumerate(stream.pairs.labels)
+    labels = enumerate(stream.pairs.labels)
+    digest = hashlib.sha256()
     for step, micro_batches in enumerate(steps):
         batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
         count["batches"] += 1

@@ -230,7 +230,8 @@ class Body(nn.Module):
         hidden_states: list[Tensor] = []
         probabilities: list[Tensor] = []
         embedded_BTD, encoder = _narrow(self.embeddings(ids_BT, segments_BT)), self.encoder
-        rows, shared = Rows(attention_mask(mask_BT, ids_BT)), encoder.shared()
+        rows = Rows(attention_mask(mask_BT, ids_BT))
+        shared = encoder.shared()
 
         def visit(layer: nn.Module, hidden_BTD: Tensor) -> None:
             assert isinstance(layer, EncoderLayer)

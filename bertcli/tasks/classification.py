@@ -132,11 +132,11 @@ class Classification(TextTask):
 
     def target(self, label: Any) -> int | list[int]:
         """The number of the label, or those of several."""
-        return self._known(label) if self.multi_label else self.numbers[label]
+        return self._known(label) if self.multi_label else self.label_numbers[label]
 
     def _known(self, labels: Iterable[str]) -> list[int]:
         """The numbers of the labels; labels that the model does not have are left out."""
-        return [self.numbers[label] for label in labels if label in self.numbers]
+        return [self.label_numbers[label] for label in labels if label in self.label_numbers]
 
     def count(self, batch: LabeledBatch) -> float:
         """The number of texts, or of (text, label) pairs with `multi_label`. Weights are not counted: they

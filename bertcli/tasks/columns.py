@@ -189,7 +189,9 @@ def text_pair(columns: Sequence[Column], is_named: bool) -> list[Column] | None:
     texts = {column.name.lower(): column for column in columns if column.is_text}
     named = [[texts[name] for name in pair] for pair in _PAIRS if texts.keys() >= {*pair}]
     numbered = numbered_groups([column for column in columns if column.is_text])
-    groups = [*named, *numbered, *([] if is_named else [[*texts.values()]])]
+    groups = [*named, *numbered]
+    if not is_named:
+        groups.append(list(texts.values()))
     return next((group for group in groups if len(group) == 2), None)
 
 

@@ -17,6 +17,7 @@ from bertcli.tasks.shown import LONGEST, Mistake, Passage, Piece, Prediction, pl
 Key = Hashable
 """A value that is equal for equal texts."""
 Keys = Sequence[Sequence[Key]]
+"""The keys of all texts of each row, in the order of their vectors."""
 
 
 def ranking_loss(vectors_BCD: Tensor, keys: Keys, scale: float) -> Tensor:

@@ -150,7 +150,8 @@ def is_conllu(rows: Sequence[list[str]]) -> bool:
 
 def holds_plain_tags(rows: Sequence[list[str]]) -> bool:
     """True if the last column holds names such as parts of speech: capitals and signs, fewer than words."""
-    last, num_words = {fields[-1] for fields in rows}, len({fields[0] for fields in rows})
+    last = {fields[-1] for fields in rows}
+    num_words = len({fields[0] for fields in rows})
     are_few = 2 <= len(last) <= min(60, num_words - 1)
     return are_few and any(tag.isalpha() for tag in last) and all(map(_PLAIN.fullmatch, last))
 
@@ -198,7 +199,9 @@ def read_conll(file: LabeledFile) -> Iterator[TaggedExample | BadRow]:
     if doubt := layout.doubt():
         file.report(f"{file.path}: {doubt}")
     sentences = _sentences(conll_lines(file.path, file.settings.decoding), layout.is_word)
-    whole = (own for own in sentences if not any(is_damaged(word) for _, words in own for word in words))
+    whole = (
+        lines for lines in sentences if not any(is_damaged(field) for _, fields in lines for field in fields)
+    )
     return each(whole, lambda sentence: _sentence(file, layout, sentence))
 
 

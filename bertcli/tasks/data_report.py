@@ -52,7 +52,7 @@ def figures(splits: Splits, items: Mapping[str, Items], settings: TaskSettings) 
 
     Args:
         splits: the examples of "train", and of "dev" if there is one.
-        items: those of each split that could be encoded, in the order of its examples.
+        items: the items of each split, of the examples that could be encoded, in their order.
 
     Returns:
         `rows`, `counts` and `duplicates`, each {train, dev}, or {train} without dev. `counts` are the rows of
@@ -150,9 +150,10 @@ def _listed(found: dict[str, Any], split: str) -> str:
 def repeated_rows(found: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
     """The key, the number and the problem of each of the `duplicates` of `figures` that is not 0."""
     for where, count in found["duplicates"].items():
-        words = f"rows of {where} repeat the text of another one"
         if where == "across":
             words = "rows of dev are in train as well: scores will be too good"
+        else:
+            words = f"rows of {where} repeat the text of another one"
         if count:
             yield where, count, f"{count:,} {words}"
 

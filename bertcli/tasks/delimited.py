@@ -162,8 +162,9 @@ def _names(file: LabeledFile, first: list[str]) -> tuple[bool, tuple[str, ...]]:
     if columns is None:
         return True, check_names(path, first)
     if [name.strip() for name in first] == columns and labeled:
-        problem = "the first line is a header, the names in task.columns"
-        raise UserError(f"{path}: {problem}: leave task.columns out")
+        raise UserError(
+            f"{path}: the first line is a header, the names in task.columns: leave task.columns out"
+        )
     choices = settings.choices if isinstance(settings.choices, list) else [settings.choices]
     read = {column for column in (*settings.text_columns, *choices) if column is not None}
     if not labeled and read <= {name.strip() for name in first}:

@@ -59,7 +59,8 @@ def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
         right.update(chunk.type for chunk in true_chunks & tag_chunks)
         words += len(true_tags)
         right_words += sum(a == b for a, b in zip(true_tags, tags, strict=True))
-    overall, kinds = precision_recall_f1(right.total(), found.total(), true.total()), sorted(true | found)
+    overall = precision_recall_f1(right.total(), found.total(), true.total())
+    kinds = sorted(true | found)
     return {
         **{name: overall[name] for name in ("precision", "recall", "f1")},
         "accuracy": right_words / max(1, words),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 SHOWN, SHOWN_CONTEXT = 60, 160
 """Most characters of a text, and of a question's context, in a command to try."""
@@ -68,6 +68,9 @@ class Example:
     def spelled(self, own: Mapping[str, str]) -> Example:
         """The example with its labels spelled as the model's; `own`: the usual spelling -> the model's."""
         return self
+
+
+AnyExample = TypeVar("AnyExample", bound=Example)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,8 +114,9 @@ def one_label(value: Any, settings: TaskSettings, where: str) -> str:
         raise UserError(f"{where}: {shortened(text)} is a list of labels; {_several(items)}")
     words = text.split()
     if len(words) > 1 and all(map(is_tag, words)) and any("-" in word for word in words):
-        problem = f"{shortened(text)} is a tag for each word"
-        raise UserError(f"{where}: {problem}; set task.type: token-classification")
+        raise UserError(
+            f"{where}: {shortened(text)} is a tag for each word; set task.type: token-classification"
+        )
     return named(one_spelling(text), settings, where)
 
 
@@ -145,8 +146,9 @@ def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str,
         return tuple(name for name, part in zip(names, parts, strict=True) if flag(part))
     if is_multi_hot(parts):
         problem = f"has {len(parts)} values, not {len(names)}" if names else "is multi-hot"
-        mend = f"set {_names(len(parts))}"
-        raise UserError(f"{where}: {shortened(value)} {problem}, a 0 or 1 for each label: {mend}")
+        raise UserError(
+            f"{where}: {shortened(value)} {problem}, a 0 or 1 for each label: set {_names(len(parts))}"
+        )
     labels = (one_spelling(scalar_text(part, where).strip()) for part in parts)
     return tuple(dict.fromkeys(named(label, settings, where) for label in labels if label))
 

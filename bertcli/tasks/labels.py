@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import Example
+from bertcli.tasks.examples import AnyExample, Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import one_spelling
+
+Texts = tuple[str, ...]
+"""The texts of an example that decide the side of the split that it is on."""
 
 _LISTED = 20
 """Number of labels that a message names."""
@@ -113,7 +116,9 @@ def _order(label: str) -> tuple[float, str]:
     return (math.inf if math.isnan(number) else number), label
 
 
-def split_dev(examples: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
+def split_dev(
+    examples: Sequence[AnyExample], fraction: float, seed: int
+) -> tuple[list[AnyExample], list[AnyExample]]:
     """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
 
     The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
@@ -139,9 +144,6 @@ def split_dev(examples: Sequence[Example], fraction: float, seed: int) -> tuple[
         )
     train = [example for number, example in enumerate(examples) if number not in dev]
     return train, [examples[number] for number in sorted(dev)]
-
-
-Texts = tuple[str, ...]
 
 
 def _dev_rows(examples: Sequence[Example], fraction: float, seed: int, contents: Sequence[Texts]) -> set[int]:

@@ -151,7 +151,8 @@ def recognize_choices(sample: Sample) -> Recognized | None:
     texts = _texts(others)
     if not texts or label is None or numbering is None:
         return None
-    names, task = [column.name for column in texts], Recognized({})
+    names = [column.name for column in texts]
+    task = Recognized({})
     what = "a list of choices" if len(choices) == 1 else f"{len(choices)} columns of choices"
     task.add("type", "multiple-choice", f"{' and '.join(names)}, {what}, and which of them is right")
     task.keys["text"] = names[0] if len(names) == 1 else names

@@ -109,8 +109,9 @@ class _Numbering:
                 f"first) to {last}, nor its letter, nor the text of one"
             )
         if len(right) > 1:
-            problem = "is the text of one choice, and the name of another"
-            raise BadRow(f"{row.where}: the label {text!r} {problem}")
+            raise BadRow(
+                f"{row.where}: the label {text!r} is the text of one choice, and the name of another"
+            )
         return right.pop()
 
     def _number(self, text: str, where: str, choices: int) -> int | None:
@@ -157,7 +158,8 @@ class MultipleChoice(LabeledTask):
     recognize = staticmethod(recognize_choices)
     metric = "accuracy"
     pipeline_tag = type
-    foreign_keys: ClassVar = {"text": "text", "choices": "choices"}  # one column with a list of choices
+    # One column holds a list of choices.
+    foreign_keys: ClassVar[Mapping[str, Any]] = {"text": "text", "choices": "choices"}
     mistake_words = shown.MistakeWords(marks={"right": "right", "given": "given"})
 
     @classmethod

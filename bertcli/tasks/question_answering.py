@@ -50,7 +50,8 @@ class QuestionAnswering(LabeledTask):
     own_examples = staticmethod(read_squad)
     longest_row = 384  # as in BERT's release
     fixed_texts = 2
-    foreign_keys: ClassVar = {"null_threshold": None}  # usual columns, and an answer to every question
+    # Usual columns, and an answer to every question.
+    foreign_keys: ClassVar[Mapping[str, Any]] = {"null_threshold": None}
     has_unanswered = False
     """Whether some question of the training data has no answer."""
 
@@ -92,7 +93,8 @@ class QuestionAnswering(LabeledTask):
         contexts = list({example.texts[1]: None for example in examples})  # several questions can share one
         placed = dict(zip(contexts, tokenizer.encode_with_spans(contexts), strict=True))
         questions = tokenizer.encode_batch([example.texts[0] for example in examples])
-        items, frame = list[Item](), tokenizer.frame
+        frame = tokenizer.frame
+        items: list[Item] = []
         for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
             context = placed[example.texts[1]]
             items += self._windows(number, example, question, context=context, frame=frame)
@@ -186,7 +188,8 @@ class QuestionAnswering(LabeledTask):
         share = sum(not example.answers for example in examples) / len(examples)
         metric, exact = "exact_match", metrics["exact_match"] / 100
         if share > 0:
-            blind, n = f"always answering that there is no answer ({100 * share:.4g})", len(examples)
+            n = len(examples)
+            blind = f"always answering that there is no answer ({100 * share:.4g})"
             return share_verdict(metric, "exact match", exact, share=share, blind=blind, rows=n, percent=100)
         if exact > 0:
             return Verdict(True, {metric: 0.0}, f"exact match {100 * exact:.4g}, where no answer gives 0")

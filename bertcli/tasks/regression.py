@@ -1,6 +1,7 @@
 """A text or a pair -> a row, and a number from it (STS-B in Devlin et al. 2019, section 4.1)."""
 
 import math
+from abc import abstractmethod
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Report, Row
-from bertcli.tasks.verdict import SURE, Verdict, beyond_noise, no_score
+from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
@@ -39,13 +40,14 @@ class TextTask(LabeledTask):
     pipeline_tag = "text-classification"
     may_be_in = staticmethod(may_be_labeled_texts)
 
+    @abstractmethod
     def target(self, label: Any) -> Any:
-        """The target of the loss for a label, here a number."""
-        return float(label)
+        """The target of the loss for a label."""
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example."""
-        frame, items = tokenizer.frame, list[Item]()
+        frame = tokenizer.frame
+        items: list[Item] = []
         for place, (example, (a, *others)) in enumerate(encode_texts(examples, tokenizer)):
             row = frame.fit(a, others[0] if others else None, self.settings.max_length)
             row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
@@ -129,6 +131,9 @@ class Regression(TextTask):
         if not self.settings.sigmoid:
             self.standardization = _standardization(examples, report)
 
+    def target(self, label: Any) -> float:
+        return float(label)
+
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """The loss; its unit is the square of the numbers' own."""
         mean, scale = self.standardization.mean, self.standardization.scale
@@ -168,7 +173,7 @@ class Regression(TextTask):
             text, advice = f"{1 - error / variance:.1%} less error than {blind}", ""
         better = Verdict(True, baseline, f"{said}: {text}", advice=advice)
         noise = SURE / math.sqrt(n)
-        return beyond_noise(better, said, blind, score=metrics["pearson"], chance=0, noise=noise, rows=n)
+        return unless_noise(better, said, blind, score=metrics["pearson"], chance=0, noise=noise, rows=n)
 
     def mistake(self, example: TextExample, prediction: Value, examples: Sequence[Any]) -> Mistake:
         off, passages = prediction.value - _number(example), plain_passages(example.texts)
@@ -193,8 +198,9 @@ def _standardization(examples: Sequence[TextExample], report: Report) -> Standar
     numbers = [_number(example) for example in examples]
     extreme = max(numbers, key=abs)
     if abs(extreme) > LARGEST:
-        problem = f"{extreme:g} is too large to learn (over {LARGEST:g})"
-        raise UserError(f"task.label: {problem}; divide the numbers")
+        raise UserError(
+            f"task.label: {extreme:g} is too large to learn (over {LARGEST:g}); divide the numbers"
+        )
     mean = math.fsum(numbers) / len(numbers)
     scale = math.sqrt(math.fsum((each - mean) ** 2 for each in numbers) / len(numbers))
     if scale <= abs(mean) * 1e-15 or scale < 1 / LARGEST:

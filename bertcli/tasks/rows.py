@@ -15,6 +15,9 @@ from bertcli.corpus.streams import import_extra, numbered_lines, read_lines
 from bertcli.system.errors import UserError
 from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, each, without_blank_lines
 
+NumberedLines = Iterator[tuple[int, str]]
+"""The lines of a file, each with its number from 1."""
+
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""
 
@@ -129,7 +132,6 @@ _USUAL = {"fasttext": re.compile(r"__label__\S"), "trec": re.compile(r"[A-Z]{2,}
 _OBJECT = re.compile(r'\{\s*"[^"]*"\s*:.*\}\s*$')
 """A line that is a JSON object."""
 _NAMES = {"fasttext": "fastText", "trec": "TREC"}
-NumberedLines = Iterator[tuple[int, str]]
 _SAMPLE = 100
 """Number of lines that show whether a TREC file to predict has labels."""
 

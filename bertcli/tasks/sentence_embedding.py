@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from bertcli.tasks.shown import Kind, Mistake, MistakeWords, Prediction
 from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
-from bertcli.tasks.verdict import SURE, Verdict, beyond_noise, no_score
+from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -106,7 +106,8 @@ class SentenceEmbedding(LabeledTask, JointTask):
 
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each example, with a row for each text; plain text has two equal rows."""
-        frame, items = tokenizer.frame, []
+        frame = tokenizer.frame
+        items = []
         for number, (example, texts) in enumerate(encode_texts(examples, tokenizer)):
             rows = tuple(frame.fit(ids, None, self.settings.max_length) for ids in texts)
             lengths = [len(ids) + frame.cost(pair=False) for ids in texts]
@@ -164,14 +165,19 @@ class SentenceEmbedding(LabeledTask, JointTask):
         """True if the positive has rank 1; with scores, if the places by cosine and by score are close."""
         return prediction.is_right
 
-    def score(self, examples: Sequence[SimilarExample], predictions: Sequence[Any]) -> Mapping[str, Any]:
-        """The scores of the `compared.Ranked` or `compared.Scored` that `join` gives."""
+    def score(
+        self,
+        examples: Sequence[SimilarExample],
+        predictions: Sequence[compared.Ranked | compared.Scored],
+    ) -> Mapping[str, Any]:
+        """The scores of the predictions that `join` gives."""
         if self.has_scores:
             cosines = [each.similarity for each in predictions]
             found = correlation_scores([each.score or 0.0 for each in examples], cosines)
             return {name: found[name] for name in ("spearman", "pearson")}
-        ranking = ranking_scores([each.rank for each in predictions])
-        return ranking | {"candidates": max(each.candidates for each in predictions)}
+        ranked = cast(Sequence[compared.Ranked], predictions)
+        ranking = ranking_scores([each.rank for each in ranked])
+        return ranking | {"candidates": max(each.candidates for each in ranked)}
 
     def verdict(self, examples: Sequence[SimilarExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside texts, or pairs with scores, in random order."""
@@ -186,7 +192,7 @@ class SentenceEmbedding(LabeledTask, JointTask):
         said, blind = f"mrr {mrr:.4g}", f"{candidates:,} texts in random order ({chance:.4g})"
         noise = SURE * float(reciprocal.std()) / math.sqrt(n)
         better = Verdict(True, baseline, f"{said} is {mrr - chance:.4g} above {blind}")
-        return beyond_noise(better, said, blind, score=mrr, chance=chance, noise=noise, rows=n)
+        return unless_noise(better, said, blind, score=mrr, chance=chance, noise=noise, rows=n)
 
     def right_answer(self, example: SimilarExample) -> str | float:
         """The positive, or the score of a pair."""
@@ -203,7 +209,7 @@ def _scores_verdict(scores: Sequence[float | None], spearman: float) -> Verdict:
         return no_score(baseline, f"every pair has the score {scores[0]:g}")
     said, blind, noise = f"spearman {spearman:.4g}", "pairs in random order", SURE / math.sqrt(n)
     better = Verdict(True, baseline, f"{said}, where {blind} give 0")
-    return beyond_noise(better, said, f"{blind} (0)", score=spearman, chance=0, noise=noise, rows=n)
+    return unless_noise(better, said, f"{blind} (0)", score=spearman, chance=0, noise=noise, rows=n)
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -116,8 +116,9 @@ def _answers(row: Row, column: str, context: str) -> tuple[Answer, ...]:
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         texts, starts = value["text"], value.get("answer_start")
         if not isinstance(starts, list) or len(starts) != len(texts):
-            problem = "expected as many values of answer_start as of text"
-            raise BadRow(f"{row.where}, column {column!r}: {problem}")
+            raise BadRow(
+                f"{row.where}, column {column!r}: expected as many values of answer_start as of text"
+            )
         value = [{"text": text, "answer_start": at} for text, at in zip(texts, starts, strict=True)]
     if value is None or isinstance(value, str | int | float) or (value and isinstance(value[0], str)):
         raise BadRow(

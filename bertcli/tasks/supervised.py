@@ -19,6 +19,7 @@ from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
+from bertcli.tasks.examples import AnyExample
 from bertcli.tasks.facts import TaskFacts
 from bertcli.tasks.registry import TASKS
 from bertcli.tasks.shown import Prediction, ShownTask
@@ -98,6 +99,7 @@ class LabeledBatch:
 
 
 Items = Sequence[Item]
+"""The items of one example, or of several, in the order of the examples."""
 Logits = Sequence[Tensor]
 """The logits of each item, without padding."""
 
@@ -110,7 +112,7 @@ class LabeledTask(TaskFacts, ShownTask):
     Attributes:
         metric: the key of `score` that selects the best checkpoint, unless the config names another.
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
-        numbers: the number of each label, from 0.
+        label_numbers: the number of each label, from 0.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
         standardization: the mean and the scale of the numbers that a regression is trained on.
     """
@@ -121,7 +123,7 @@ class LabeledTask(TaskFacts, ShownTask):
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         self.settings, self.labels = settings, labels
-        self.numbers = {label: number for number, label in enumerate(labels)}
+        self.label_numbers = {label: number for number, label in enumerate(labels)}
 
     def prepare(self, examples: Sequence[Any], report: Report, weights: ClassWeights = None) -> None:
         """Take from the training examples what the loss needs; warnings about them go to `report`.
@@ -209,7 +211,9 @@ _AT_ONCE = 2048
 """Examples that are tokenized together: what the library returns takes far more memory than the ids."""
 
 
-def encode_texts(examples: Sequence[Any], tokenizer: Tokenizer) -> Iterator[tuple[Any, list[list[int]]]]:
+def encode_texts(
+    examples: Sequence[AnyExample], tokenizer: Tokenizer
+) -> Iterator[tuple[AnyExample, list[list[int]]]]:
     """Each example with the ids of its texts."""
     for start in range(0, len(examples), _AT_ONCE):
         some = examples[start : start + _AT_ONCE]

@@ -139,8 +139,10 @@ class Table:
         if not self.file.labeled:
             return None
         if column is None:
-            where, columns = f"{self.file.path}: task.label", ", ".join(self.names)
-            raise UserError(f"{where}: name the column of the label; the columns: {columns}")
+            columns = ", ".join(self.names)
+            raise UserError(
+                f"{self.file.path}: task.label: name the column of the label; the columns: {columns}"
+            )
         return self.column(column, "task.label")
 
 

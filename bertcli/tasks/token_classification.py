@@ -63,7 +63,7 @@ class TokenClassification(LabeledTask):
     own_examples = staticmethod(read_conll)
     is_cased = True
     fixed_texts = 1  # also where CoNLL files need no name for its column
-    foreign_keys: ClassVar = {}
+    foreign_keys: ClassVar[Mapping[str, Any]] = {}  # usual columns
 
     def parts(self, prediction: Tagged) -> Sequence[str]:
         """The tag of each word."""
@@ -128,12 +128,12 @@ class TokenClassification(LabeledTask):
     def _number(self, example: TaggedExample, word: int) -> int:
         assert example.tags is not None
         tag = example.tags[word]
-        if tag not in self.numbers:
+        if tag not in self.label_numbers:
             raise UserError(
                 f"{example.where}: the tag {tag!r} of the word {example.words[word]!r} is not one of the "
                 f"model's: {', '.join(self.labels)}. Correct it, or fine-tune on a file that has it"
             )
-        return self.numbers[tag]
+        return self.label_numbers[tag]
 
     def count(self, batch: LabeledBatch) -> float:
         return max(1, sum(len(item.layout.words) for item in batch.items))  # texts may have no words

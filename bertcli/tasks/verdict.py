@@ -103,17 +103,21 @@ def share_verdict(
         return no_score(baseline, f"{blind} is right in every row")
     noise = SURE * math.sqrt(share * (1 - share) / rows)
     better = Verdict(True, baseline, f"{said} is {percent * (score - share):.4g} above {blind}")
-    return beyond_noise(better, said, blind, score=score, chance=share, noise=noise, rows=rows)
+    return unless_noise(better, said, blind, score=score, chance=share, noise=noise, rows=rows)
 
 
-def beyond_noise(
+def unless_noise(
     better: Verdict, said: str, blind: str, score: float, chance: float, noise: float, rows: int
 ) -> Verdict:
-    """`better`, if a score exceeds the one of a blind answer by more than noise; else that it does not.
+    """`better`, unless the score exceeds the one of a blind answer by no more than noise.
+
+    The verdict is then that of `no_better`, or of `too_few` if no score could exceed it by more.
 
     Args:
+        better: the verdict on a score that exceeds it by more than noise.
         said, blind: the score and the blind answer in words.
         score, chance: the scores of the model and of the blind answer; 1 is the best.
+        noise: the difference of these two that chance alone can make.
         rows: the number of rows that they were measured on.
     """
     if chance + noise >= 1:

@@ -35,8 +35,8 @@ def attend(
     """Compute `disentangled.attend`, in blocks."""
     if position_key_NEH is not None:
         position_key_NEH = position_key_NEH.flip(1)  # ordered by the distances j - i
-    tokens = query_BNTH, key_BNTH, value_BNTH
-    inputs = _Inputs(*tokens, position_key=position_key_NEH, position_query=position_query_NEH)
+    heads = query_BNTH, key_BNTH, value_BNTH
+    inputs = _Inputs(*heads, position_key=position_key_NEH, position_query=position_query_NEH)
     if torch.is_grad_enabled():
         return _Attend.apply(*inputs, mask_B11T, dropout)  # pyright: ignore[reportReturnType]
     return _forward(inputs, mask_B11T, dropout, signed=None)[0]

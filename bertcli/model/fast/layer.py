@@ -23,21 +23,27 @@ def run_layer(
     If tokens are selected, most of the last layer is skipped for all others, which are five of six in
     pretraining: they are only attended to.
     """
-    attention, input_RD = layer.attention, layer.before_attention(hidden_RD)
-    querying_KD, residual_KD = (input_RD, hidden_RD) if queries_BTD is None else (queries_BTD, queries_BTD)
-    own, three = packing, [attention.query, attention.key, attention.value]
-    if packing.queries is not None and attention.any_queries and not torch.compiler.is_compiling():
-        own, querying_KD = packing.queries, packing.narrow(input_RD)
-        residual_KD = querying_KD if input_RD is hidden_RD else packing.narrow(hidden_RD)
-    if querying_KD is input_RD:
-        heads = _heads(attention, input_RD, packing, projections=three)
+    attention = layer.attention
+    input_RD = layer.before_attention(hidden_RD)
+    projections = [attention.query, attention.key, attention.value]
+    # The queries, Q rows, are one of three: all tokens of the layer (R rows); the queries of the decoder (R);
+    # or only the selected tokens, in a packing of their own (K). R rows are narrowed to K after attention.
+    query_packing, querying_QD, residual_QD = packing, input_RD, hidden_RD
+    if queries_BTD is not None:
+        querying_QD = residual_QD = queries_BTD
+    elif packing.queries is not None and attention.any_queries and not torch.compiler.is_compiling():
+        query_packing, querying_QD = packing.queries, packing.narrow(input_RD)
+        residual_QD = querying_QD if input_RD is hidden_RD else packing.narrow(hidden_RD)
+    if querying_QD is input_RD:
+        heads = _heads(attention, input_RD, packing, projections=projections)
     else:
-        heads = _heads(attention, querying_KD, own, projections=three[:1])
-        heads += _heads(attention, input_RD, packing, projections=three[1:])
+        heads = _heads(attention, querying_QD, query_packing, projections=projections[:1])
+        heads += _heads(attention, input_RD, packing, projections=projections[1:])
     context_BNWH = attention.attend(Heads(*heads), packing.mask_B11T, *shared)
-    context_KD = own.pack(attention.join_heads(context_BNWH))
-    if own is packing:
-        residual_KD, context_KD = packing.narrow(residual_KD), packing.narrow(context_KD)
+    context_QD = query_packing.pack(attention.join_heads(context_BNWH))
+    if query_packing is not packing:
+        return layer.combine(residual_QD, attention.output(context_QD))
+    residual_KD, context_KD = packing.narrow(residual_QD), packing.narrow(context_QD)
     return layer.combine(residual_KD, attention.output(context_KD))
 
 
