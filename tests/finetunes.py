@@ -16,10 +16,9 @@ from bertcli.folders.model_folder import save_model_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.tasks.files import find_labeled_file
-from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import Normalization, build
 from bertcli.training.finetuning import Finetuned, finetune
 from tests.small_runs import read_rows
+from tests.wordpieces import wordpiece
 
 _CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation
 LETTERS = [
@@ -37,7 +36,7 @@ def write_model(folder: Path, dropout: float = 0.1, **changes: Any) -> Path:
         len(LETTERS), 32, layers=2, heads=4, feed_forward=64, max_positions=64, dropout=dropout, **changes
     )
     model = PretrainingModel(sizes)
-    save_model_folder(folder, model, Tokenizer(build(LETTERS, Normalization()), "the vocabulary"))
+    save_model_folder(folder, model, wordpiece(LETTERS))
     return folder
 
 

@@ -22,7 +22,7 @@ from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import PooledModel, TaskModel, VectorModel, build_task_model
 from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import Normalization, build
+from tests.wordpieces import wordpiece
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -43,7 +43,7 @@ ODD = Architecture(
 
 
 def tiny_tokenizer() -> Tokenizer:
-    return Tokenizer(build(WORDS, Normalization()), "the vocabulary")
+    return wordpiece(WORDS)
 
 
 def random_model(seed: int = 0, nsp: bool = True, **changes: object) -> PretrainingModel:

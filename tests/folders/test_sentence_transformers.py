@@ -4,9 +4,9 @@ import pytest
 
 from bertcli.folders.sentence_transformers import SentencePooling, read_pooling
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import Normalization, build
+from bertcli.tokenizer.wordpiece import Normalization
 from tests.folders.folders import WORDS, tiny_tokenizer
+from tests.wordpieces import wordpiece
 
 MEAN = {"word_embedding_dimension": 15, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
 
@@ -120,7 +120,7 @@ def test_a_prompt_before_every_text_is_refused(folder):
 
 def test_lower_case_that_the_tokenizer_does_not_make_is_refused(folder):
     path = folder(MEAN, sentence_bert_config={"do_lower_case": True})
-    Tokenizer(build(WORDS, Normalization(lowercase=False)), "the vocabulary").save(path)
+    wordpiece(WORDS, Normalization(lowercase=False)).save(path)
     with pytest.raises(
         UserError, match="do_lower_case asks for lower case, but the folder's tokenizer keeps"
     ):

@@ -9,9 +9,8 @@ import pytest
 
 from bertcli.system.errors import UserError
 from bertcli.tasks.data import LabeledData, load_labeled_data
-from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import Normalization, build
 from tests.finetunes import LETTERS, checked, spam_config, write_spam_split
+from tests.wordpieces import wordpiece
 
 LABELS = ("ham", "spam")
 
@@ -23,7 +22,7 @@ def files(tmp_path: Path) -> Path:
 
 def load(folder: Path, **sections: Any) -> tuple[LabeledData, list[str]]:
     lines: list[str] = []
-    tokenizer = Tokenizer(build(LETTERS, Normalization()), "the vocabulary")
+    tokenizer = wordpiece(LETTERS)
     return load_labeled_data(checked(spam_config(folder, **sections)), tokenizer, lines.append), lines
 
 

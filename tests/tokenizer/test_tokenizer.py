@@ -17,8 +17,9 @@ from bertcli.system.errors import UserError
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization, build
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
 from tests.tokenizer.tokenizers_of import make_tokenizer_folder
+from tests.wordpieces import wordpiece
 
 PIECES = [
     *SPECIAL_TOKENS,
@@ -52,8 +53,8 @@ def trained(classics: list[str]) -> Tokenizer:
     return train_tokenizer(classics, 1200)
 
 
-def small(normalization: Normalization | None = None) -> Tokenizer:
-    return Tokenizer(build(PIECES, normalization or Normalization()), "the vocabulary")
+def small(normalization: Normalization = Normalization()) -> Tokenizer:
+    return wordpiece(PIECES, normalization)
 
 
 def write_vocabulary(path: Path, pieces: list[str] = PIECES) -> Path:
@@ -171,7 +172,7 @@ def test_the_hash_is_that_of_the_rows_however_they_are_written(
 def test_the_hash_tells_tokenizers_apart():
     assert small().hash == small().hash
     assert small(Normalization(lowercase=False)).hash != small().hash
-    assert Tokenizer(build([*PIECES, "new"], Normalization()), "the vocabulary").hash != small().hash
+    assert wordpiece([*PIECES, "new"]).hash != small().hash
 
 
 def test_a_saved_tokenizer_is_the_same_in_every_form(tmp_path: Path, trained: Tokenizer):

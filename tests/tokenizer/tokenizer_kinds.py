@@ -13,9 +13,9 @@ import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
 from bertcli.samples import SAMPLES
-from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization, build
+from bertcli.tokenizer.wordpiece import SPECIAL_TOKENS, Normalization
+from tests.wordpieces import wordpiece
 
 HARD = (
     "Zürich, l'été: ÀÉÎ naïve façade; coöperate, Ångström, Ǆ ﬁne ½ ① Ｆｕｌｌ",
@@ -64,9 +64,11 @@ def write_json(path: Path, value: Any) -> Path:
     return path
 
 
-def bert(folder: Path, pieces: list[str], normalization: Normalization | None = None, **config: Any) -> Path:
+def bert(
+    folder: Path, pieces: list[str], normalization: Normalization = Normalization(), **config: Any
+) -> Path:
     """BERT's own pipeline with BERT's class."""
-    Tokenizer(build(pieces, normalization or Normalization()), "the vocabulary").save(folder)
+    wordpiece(pieces, normalization).save(folder)
     change(folder, "tokenizer_config.json", **config)
     return folder
 

@@ -15,9 +15,8 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bertcli.samples import SAMPLES
-from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import train_tokenizer
-from bertcli.tokenizer.wordpiece import Normalization, build
+from tests.wordpieces import wordpiece
 
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 DEBERTA = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
@@ -98,7 +97,7 @@ def _wordpiece(folder: Path, vocab_size: int) -> None:
     pieces = _trained_wordpiece(vocab_size)
     model_config = (folder / "config.json").read_bytes()
     (folder / "config.json").unlink()
-    Tokenizer(build(pieces, Normalization()), "the vocabulary").save(folder)
+    wordpiece(pieces).save(folder)
     (folder / "config.json").write_bytes(model_config)
     write_json(folder / "tokenizer_config.json", {"do_lower_case": True, "model_max_length": 512})
 

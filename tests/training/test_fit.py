@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from bertcli.batches.share import MicroBatch, Share
+from bertcli.config.run import DecidedPretraining, as_kind
 from bertcli.folders.run_layout import RunLayout
 from bertcli.objectives.base import Reference
+from bertcli.objectives.masked_language import MaskedLanguage
+from bertcli.objectives.registry import NEXT_SENTENCE
 from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.errors import UserError
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.fit import Fit
+from bertcli.training.lifecycle import Prepared, Run
+from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import MetricsLog, read_metrics
 from bertcli.training.optimizer import LossScale
 from bertcli.training.progress import Progress
 from bertcli.training.scores import Scores, StepReport
-from tests.small_runs import read_rows
+from tests.decided import recipe
+from tests.small_runs import read_rows, small_config
 
 HEALTH = Health(
     references=[
@@ -55,6 +60,36 @@ def report(step: int, mlm: float = 6.0, skipped: bool = False) -> StepReport:
 SCORES = Scores({"mlm": 4.0, "nsp": 0.6}, {"mlm": 0.2, "nsp": 0.6}, 1000)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Given(Prepared):
+    """A run that is told its scores."""
+
+    scores: Callable[[], Scores]
+
+    @property
+    def is_evaluated(self) -> bool:
+        return True
+
+    def lines(self) -> Iterator[str]:
+        raise AssertionError
+
+    def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
+        raise AssertionError
+
+    def evaluate(self) -> Scores:
+        return self.scores()
+
+    def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
+        raise AssertionError
+
+    def read_weights(self, folder: Path) -> Mapping[str, Tensor]:
+        raise AssertionError
+
+    @property
+    def health(self) -> Health:
+        return HEALTH
+
+
 def run(
     tmp_path: Path,
     reports: Iterable[StepReport],
@@ -73,23 +108,25 @@ def run(
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters())
     checkpoints = Checkpoints(RunLayout(tmp_path), model, optimizer, lambda path, weights: None, 1)
-    config = SimpleNamespace(
-        logging=SimpleNamespace(every_steps=5),
-        evaluation=SimpleNamespace(every_steps=4),
-        checkpoint=SimpleNamespace(every_steps=5),
-        training=SimpleNamespace(max_bad_steps=3),
-    )
-    prepared: Any = SimpleNamespace(
-        config=config,
+    sections = {
+        "training": {"steps": 10, "max_bad_steps": 3},
+        "evaluation": {"every_steps": 4},
+        "checkpoint": {"every_steps": 5},
+        "logging": {"every_steps": 5},
+    }
+    asked = recipe(small_config(tmp_path / "corpus.txt", tmp_path, **sections))
+    machine = {"data": {"workers": 0}, "training": {"compile": False, "ramp_steps": 10}}
+    own = Run("pretrain", asked, resume=False, given=tmp_path)
+    prepared = Given(
+        config=as_kind(DecidedPretraining, asked, machine),
+        model=model,
+        task=MaskedLanguage(NEXT_SENTENCE),
+        loop=LoopSettings(1, torch.device("cpu"), "fp32", max_grad_norm=1.0, rate=float),
+        share=Share(8),
         steps=10,
-        is_evaluated=True,
-        branch_step=None,
-        steps_per_epoch=None,
-        evaluate=evaluate,
-        health=HEALTH,
         best=None,
+        scores=evaluate,
     )
-    own: Any = SimpleNamespace(lost=lambda: "all is lost", resume_command="bertcli train run --resume")
     progress = Progress("train", 0, 10, log_every=5, work=float)
     state = state or RunState()
     try:

@@ -22,14 +22,13 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.token_store import OpenStore
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.wordpiece import Normalization, build
 from bertcli.training.pretraining import pretrain
 from bertcli.training.recipe import decide_recipe
 from tests.advice.check.corpora import check, vocabulary
 from tests.corpus.builds import make_config, silent
 from tests.decided import data_config, tokenizer_config
 from tests.finetunes import LETTERS, write_model
+from tests.wordpieces import wordpiece
 
 
 def prepared(store: OpenStore) -> dict[str, Any]:
@@ -186,7 +185,7 @@ def test_a_run_fails_where_it_is_said_to(
     (folder / "corpus").mkdir()
     for number, document in enumerate(documents):
         (folder / "corpus" / f"{number}.txt").write_text(document)
-    Tokenizer(build(LETTERS, Normalization()), "the vocabulary").save(folder / "tokenizer")
+    wordpiece(LETTERS).save(folder / "tokenizer")
     config = make_config(
         folder, tokenizer_config(path=str(folder / "tokenizer")), heldout_fraction=fraction, document="file"
     )
