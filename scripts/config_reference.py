@@ -55,8 +55,9 @@ def tables(section: Block, prefix: str) -> Iterator[str]:
     yield "| key | values | default | meaning |\n|---|---|---|---|"
     for key in section.lines:
         if isinstance(key, Line):
+            meaning, values = key.above, key.beside
             default = "**required**" if key.is_required else f"`{scalar(key.value)}`"
-            yield f"| `{prefix}{key.name}` | {key.beside} | {default} | {key.above} |"
+            yield f"| `{prefix}{key.name}` | {values} | {default} | {meaning} |"
     yield ""
     for inner in section.lines:
         if isinstance(inner, Block):

@@ -4,14 +4,25 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from bertcli.cli import options
-from bertcli.cli.options import argument, count, flag, number, option
+from bertcli.cli.options import (
+    Config,
+    Device,
+    FinetuningConfig,
+    Json,
+    Set,
+    argument,
+    count,
+    flag,
+    group,
+    number,
+    option,
+)
 from bertcli.config.section import MOST, MOST_ROWS, MOST_TOKENS
 from bertcli.families.family import FamilyName
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
-bench = options.group(
+bench = group(
     "Measure the speed of this machine.\n\nExample: bertcli bench step --preset tiny --vocab-size 2048"
 )
 
@@ -38,14 +49,14 @@ def step(
         0.1, "Dropout rate of hidden states and attention.", min=0.0, max=0.99, callback=number
     ),
     precision: PrecisionName = "auto",
-    device: options.Device = "auto",
+    device: Device = "auto",
     compile_: bool = flag("Compile the model with torch.compile.", "--compile"),
     steps: int = count(20, "Number of steps to measure, after the warm-up."),
     config: Path | None = option(
         None, "Measure a pretraining config on its own text; other sizes are ignored."
     ),
-    set_: options.Set = None,
-    json_: options.Json = False,
+    set_: Set = None,
+    json_: Json = False,
 ) -> None:
     """Time the pretraining step: the loop of `bertcli pretrain` on full rows, or with --config on real ones.
 
@@ -76,10 +87,10 @@ def step(
 
 @bench.command()
 def stream(
-    config: options.Config,
+    config: Config,
     batches: int = count(200, "Number of batches to measure."),
-    set_: options.Set = None,
-    json_: options.Json = False,
+    set_: Set = None,
+    json_: Json = False,
 ) -> None:
     """Time the batches of a config's store, without a model.
 
@@ -101,8 +112,8 @@ def tokenize(
     ),
     vocab_size: VocabSize = 8192,
     megabytes: float = option(20.0, "Megabytes of text to read.", min=0.01, max=MOST, callback=number),
-    set_: options.Set = None,
-    json_: options.Json = False,
+    set_: Set = None,
+    json_: Json = False,
 ) -> None:
     """Time the way from text to token ids in one process, with sentences split and tokenized as in `prepare`.
 
@@ -128,10 +139,10 @@ def tokenize(
 
 @bench.command()
 def finetune(
-    config: options.FinetuningConfig,
+    config: FinetuningConfig,
     steps: int = count(50, "Number of steps to measure, after the warm-up."),
-    set_: options.Set = None,
-    json_: options.Json = False,
+    set_: Set = None,
+    json_: Json = False,
 ) -> None:
     """Time fine-tuning steps on a config's own rows, compared with every row padded to max_length.
 
@@ -158,8 +169,8 @@ def predict(
     texts: int = count(2000, "Most texts to read."),
     batch_size: int | None = option(None, "Rows computed at once.", min=1, max=MOST_ROWS),
     precision: PrecisionName = "fp32",
-    device: options.Device = "auto",
-    json_: options.Json = False,
+    device: Device = "auto",
+    json_: Json = False,
 ) -> None:
     """Time predictions on texts of mixed length, compared with every row padded to max_length.
 
@@ -168,15 +179,15 @@ def predict(
     from dataclasses import replace
     from itertools import islice
 
-    from bertcli.advice.bench.predict import bench_predict, fresh_model, given_model, sample_messages
+    from bertcli.advice.bench.predict import bench_predict, fresh_runner, given_runner, sample_messages
     from bertcli.inference.inputs import read_inputs
     from bertcli.system.hardware import resolve_device, resolve_precision
 
     where = resolve_device(device)
     if model is not None:
-        runner = given_model(model, where)
+        runner = given_runner(model, where)
     else:
-        runner = fresh_model(preset, vocab_size, max_length, device=where, report=say)
+        runner = fresh_runner(preset, vocab_size, max_length, device=where, report=say)
     if input_ is None:
         examples = sample_messages(runner.task.settings)
     else:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bertcli.cli.options import AnyConfig, Config, Json, JsonLines, Set, count, flag
-from bertcli.system.errors import UserError
+from bertcli.system.errors import Finding, UserError
 from bertcli.system.terminal import counted, raw_stream, say
 
 if TYPE_CHECKING:
-    from bertcli.advice.check.findings import Finding
     from bertcli.config.finetune import FinetuneConfig
     from bertcli.config.schema import PretrainConfig
 
@@ -85,8 +84,8 @@ def _corpus_rows(f: dict[str, Any], fails: bool) -> list[str]:
 
     def sized(documents: int, sentences: int, tokens: int | None) -> str:
         about = "about " if f["tokens_from"] == "sample" else ""
-        counted = "" if tokens is None else f", {about}{tokens:,} tokens"
-        return f"{documents:,} {unit}, {sentences:,} sentences{counted}"
+        of_tokens = "" if tokens is None else f", {about}{tokens:,} tokens"
+        return f"{documents:,} {unit}, {sentences:,} sentences{of_tokens}"
 
     def estimated(name: str) -> str:
         error = f[f"{name}_error"]

@@ -53,10 +53,17 @@ def keys_of(kind: type[Section], name: str = "", is_out: bool = False) -> Block:
             sections.append(keys_of(inner, field_name, is_out=field.default is None))
             continue
         found = properties[field_name]
-        meaning, default = " ".join(found.get("description", "").split()), found.get("default")
-        values, is_required = _values(found), field.is_required()
-        keys.append(Line(field_name, default, meaning, beside=values, is_required=is_required))
-    return Block(name, [*keys, *sections], " ".join((kind.__doc__ or "").split()), is_out=is_out)
+        keys.append(
+            Line(
+                field_name,
+                found.get("default"),
+                above=" ".join(found.get("description", "").split()),
+                beside=_values(found),
+                is_required=field.is_required(),
+            )
+        )
+    meaning = " ".join((kind.__doc__ or "").split())
+    return Block(name, [*keys, *sections], above=meaning, is_out=is_out)
 
 
 def _values(schema: dict[str, Any]) -> str:

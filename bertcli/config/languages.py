@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 _LANGUAGES = Path(__file__).with_name("languages.txt")
-"""A language a line: its ISO 639-1 code, then its other codes (ISO 639-3 and 639-2, also of its main variety)
-and names."""
+"""The file of the languages, one a line: its ISO 639-1 code, then its other codes (ISO 639-3 and 639-2, also
+of its main variety) and names."""
 _CODES = {
     name.casefold(): line.partition(":")[0]
     for line in _LANGUAGES.read_text(encoding="utf-8").splitlines()

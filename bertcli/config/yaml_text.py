@@ -74,11 +74,13 @@ _COLUMN = 26
 
 @dataclass(frozen=True)
 class Line:
-    """A key with its value.
+    """A key with its value and comments.
 
     Attributes:
-        value: the value; ignored with `is_required`, where the user has to give it.
-        above, beside: comments; a long `beside` moves above the key.
+        value: the value, or the default; ignored with `is_required`.
+        above: the comment above the key; among all keys of a config, its meaning.
+        beside: the comment beside it, which moves above if it is long; among all keys, its possible values.
+        is_required: true if there is no default: the value is left empty, and the comment says so.
     """
 
     name: str
@@ -90,7 +92,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """A section with its lines; `is_out`: all of it is a comment."""
+    """A section.
+
+    Attributes:
+        name: its key; "" for a config.
+        lines: its keys, and the sections in it.
+        above: the comment above it; among all keys of a config, its meaning.
+        is_out: true if all of it is a comment: the config is complete without it.
+    """
 
     name: str
     lines: Sequence[Line | Block]
@@ -116,7 +125,8 @@ def _lines(lines: Sequence[Line | Block], indent: str) -> Iterator[str]:
 
 
 def _line(line: Line, indent: str) -> Iterator[str]:
-    above, beside = line.above, comment(f"required: {line.beside}" if line.is_required else line.beside)
+    above = line.above
+    beside = comment(f"required: {line.beside}" if line.is_required else line.beside)
     if len(beside) > _BESIDE:
         above, beside = " ".join(filter(None, [above, beside])), ""
     yield from (f"{indent}# {part}" for part in _wrapped(above, indent))

@@ -99,7 +99,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_content(folder: Path, order: Mapping[str, int], keep: str = "") -> None:
-    """Remove all in `folder` but the file `keep`, in the `order` of names; others have the place 0."""
+    """Remove all in `folder` but the file `keep`, also empty inner folders.
+
+    `order`: name of a file -> a number; the smallest number goes first, and other names have the number 0.
+    """
     paths = [path for path in walk(folder) if path != folder / keep]
     for path in sorted(paths, key=lambda path: order.get(path.name, 0)):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -207,6 +210,7 @@ def begin_build(config: PretrainRecipe, sources: Sequence[Source], report: Repor
         report(note)
     journal = read_journal(partial, key)
     if journal is None:
+        # The journal goes first: after a kill, it must not count what is gone.
         remove_content(partial, {JOURNAL: -1}, keep=LOCK)
         journal = Journal(key)
         write_journal(partial, journal)

@@ -107,7 +107,7 @@ _FEWEST_DOCUMENTS = 20
 def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Finding]:
     """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece.
 
-    Its `share` is that of the files, among those that were read.
+    Its `share` is the share of the files, among those that were read, that have this problem.
     """
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []

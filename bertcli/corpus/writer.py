@@ -127,7 +127,10 @@ class BuildProgress:
     def end_document(
         self, end: DocumentEnd, side: str, sentences: int, tokens: int, words: int, dropped: int
     ) -> None:
-        """Count a document of a side; `dropped` of its sentences have no token."""
+        """Count a document of a side, and move `file` and `documents` to the place after it.
+
+        `dropped` of its sentences have no token.
+        """
         self.file, self.documents = end.after.file, end.after.documents
         self.dropped_sentences += dropped
         if not sentences:

@@ -146,18 +146,18 @@ def new_architecture(
     Raises:
         UserError: sizes that the family cannot have.
     """
-    fresh, positions, layers = config.fresh, config.positions, config.sizes()
+    fresh, positions, given = config.fresh, config.positions, config.sizes()
     family = fresh.family
     if pad_id is None:
         pad_id = list(TOKENIZERS[family.model_type].names).index("pad_token")
-    sizes = {"vocab_size": vocab_size, "max_positions": positions, **layers._asdict()}
+    sizes = {"vocab_size": vocab_size, "max_positions": positions, **given._asdict()}
     rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
     keys: dict[str, Any] = {
         "model_type": family.model_type,
         "pad_token_id": pad_id,
         **{family.sizes[ours][0]: size for ours, size in sizes.items()},
         **{family.rates[ours][0]: rate for ours, rate in rates.items()},
-        **fresh.keys(layers.hidden, positions),
+        **fresh.keys(given.hidden, positions),
     }
     architecture = to_architecture(keys, f"a new {family.name}")
     architecture = replace(architecture, max_positions=positions + architecture.position_offset)

@@ -47,16 +47,18 @@ def check_equal(model: ExportedModel, served: OnnxModel) -> float:
         given = (ids, mask, segments)[: len(model.inputs)]
         with plain_path():
             expected = model(*given)
-        rows = f"rows of the shape {tuple(ids.shape)}; {_ADVICE}"
+        of_rows = f"for rows of the shape {tuple(ids.shape)}"
         for want, got, name in zip(expected, served.run(ids, segments, mask), model.outputs, strict=True):
             what = f"{name} of the exported model"
             if want.shape != got.shape:
                 raise UserError(
-                    f"{what} has the shape {tuple(got.shape)}, not {tuple(want.shape)} for {rows}"
+                    f"{what} has the shape {tuple(got.shape)}, not {tuple(want.shape)} {of_rows}; {_ADVICE}"
                 )
             difference = float((want - got).abs().max() / want.abs().max().clamp(min=1))
             if not difference <= TOLERANCE:  # NaN fails as well
-                raise UserError(f"{what} differs by {difference:g}, more than {TOLERANCE:g}, for {rows}")
+                raise UserError(
+                    f"{what} differs by {difference:g}, more than {TOLERANCE:g}, {of_rows}; {_ADVICE}"
+                )
             largest = max(largest, difference)
     return largest
 
@@ -209,11 +211,12 @@ def compare(
     models = {"bertcli, fp32": source.model, "onnxruntime, fp32": fp32, "onnxruntime, int8": int8}
     sizes = [weight_bytes(source.model), fp32.file.stat().st_size, int8.file.stat().st_size]
     rows = list(islice(cycle(source.rows(sample)), max(BATCH_SIZES)))  # a small sample is read again
-    forms = {name: Form(bytes, {}) for name, bytes in zip(models, sizes, strict=True)}
-    for size in BATCH_SIZES:
-        speeds = rows_per_second(models, rows, batch_size=size, pad_id=source.tokenizer.pad_id)
-        for name, speed in speeds.items():
-            forms[name].rows_per_second[size] = speed
+    pad_id = source.tokenizer.pad_id
+    speeds = {size: rows_per_second(models, rows, batch_size=size, pad_id=pad_id) for size in BATCH_SIZES}
+    forms = {
+        name: Form(bytes, {size: speeds[size][name] for size in BATCH_SIZES})
+        for name, bytes in zip(models, sizes, strict=True)
+    }
     return Comparison(seven_bits, len(sample), agreement(source, int8, sample), forms=forms)
 
 

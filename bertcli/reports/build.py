@@ -77,7 +77,9 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     if left_out:
         notes.lines.append(f"{left_out} more runs are not in the charts.")
     title = ", ".join(view.name for view in views)
-    weights = parts.model.parameters() if parts and parts.model else ()  # a shared one counts once
+    model, parameters = parts.model if parts else None, list[tuple[str, str]]()
+    if model is not None:  # `parameters()` gives a shared one once
+        parameters.append(("parameters", number(sum(map(Tensor.numel, model.parameters())))))
     values = {
         "heads": heads,
         "kind": first.kind,
@@ -88,7 +90,7 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
         "series": [each for each in series if each.name],
         "charts": charts(series, levels_of(views), metric_of(first)),
         "recipe": recipe_of(views),
-        "parameters": [("parameters", number(sum(map(Tensor.numel, weights))))] if weights else [],
+        "parameters": parameters,
         "notes": notes.lines,
         "pretraining": parts if isinstance(parts, PretrainingParts) else None,
         "finetuning": parts if isinstance(parts, FinetuningParts) else None,

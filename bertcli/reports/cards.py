@@ -60,6 +60,7 @@ def public_name(path: str) -> str:
     return f"{given.parent.name}/{given.name}" if given.name == "model" else given.name
 
 
+# Markdown needs other escapes than HTML; `plain` makes them, and removes control characters.
 _MARKDOWN = ENVIRONMENT.overlay(autoescape=False, finalize=None, keep_trailing_newline=True)
 _MARKDOWN.filters = _MARKDOWN.filters | {"plain": plain, "public_name": public_name, "as": format}
 
@@ -152,7 +153,6 @@ def task_card(
         title=f"{task.type.capitalize()} by {family.a_name} of {sizes}",
         config=config,
         training=config.training,
-        taught=config.distillation,
         data=data,
         train=train,
         dev=dev,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bertcli.system.terminal import number
@@ -99,6 +99,8 @@ _CHARACTER = 6.6
 """Width of a digit at the font size of a chart."""
 _MARKED, _FEWEST, _MOST = 48, 4, 24
 """Number of markers in one chart, and the fewest and the most of one curve in it."""
+TOP = 10.0
+"""The place of the highest value: its distance from the top of the SVG."""
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
     "M-3.2-3.2h6.4v6.4h-6.4Z",
@@ -117,16 +119,13 @@ class Curve:
     Attributes:
         series: the number that selects color, dashes and marker.
         weight: light (training, in the background), strong (held out, with markers) or plain (alone).
-        points: values; once the curve is drawn, coordinates in an SVG.
-        path, markers: what draws the line, and the points that have a marker; empty until it is drawn.
+        points: values.
     """
 
     name: str
     series: int
     weight: Weight
     points: Sequence[Point] = ()
-    path: str = ""
-    markers: Sequence[Point] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +147,23 @@ WIDE, SMALL = Size(480, 270), Size(320, 170)
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A curve in the coordinates of an SVG.
+
+    Attributes:
+        series, weight: those of the `Curve`.
+        path: what draws the line through all points.
+        markers: the points that have a marker.
+    """
+
+    series: int
+    weight: Weight
+    points: Sequence[Point]
+    path: str
+    markers: Sequence[Point]
+
+
+@dataclass(frozen=True)
 class Plot:
     """A chart that is ready to be written; every number is a coordinate in its SVG.
 
@@ -162,7 +178,7 @@ class Plot:
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
     x_title: str
-    curves: Sequence[Curve]
+    curves: Sequence[Drawn]
     levels: Sequence[tuple[float, float, str]]
     description: str
 
@@ -176,11 +192,11 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
     y_values = ticks(y_low, y_high, 4 if size is SMALL else 6)
     y_labels = tick_labels(y_values)
     left = 10 + _CHARACTER * max(map(len, y_labels), default=1)
-    right, top, bottom = size.width - 12, 10.0, size.height - 38
+    right, bottom = size.width - 12, size.height - 38
 
     def place(x: float, y: float) -> Point:
         across, up = (x - x_low) / (x_high - x_low), (y - y_low) / (y_high - y_low)
-        return left + across * (right - left), bottom - up * (bottom - top)
+        return left + across * (right - left), bottom - up * (bottom - TOP)
 
     strong = sum(curve.weight == "strong" for curve in curves)
     marked = max(_FEWEST, min(_MOST, _MARKED // max(1, strong)))
@@ -205,27 +221,27 @@ def plot(curves: Sequence[Curve], levels: Sequence[Level], x_title: str, size: S
             for curve in curves
             if curve.points
         ],
-        levels=_placed(inside, top),
+        levels=_placed(inside),
         description=_description(curves, levels, x_title),
     )
 
 
-def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Curve:
-    """The curve with these points, drawn. `most`: the largest number of markers."""
+def _drawn(curve: Curve, points: Sequence[Point], most: int) -> Drawn:
+    """The curve through `points`, coordinates in the SVG. `most`: the largest number of markers."""
     points = [(round(x, 1), round(y, 1)) for x, y in points]
     with_markers = curve.weight == "strong" or len(points) == 1
     markers = [points[i] for i in spread(len(points), most)] if with_markers else []
     path = "M" + "L".join(f"{x} {y}" for x, y in points)
-    return replace(curve, points=points, path=path, markers=markers)
+    return Drawn(curve.series, curve.weight, points, path=path, markers=markers)
 
 
-def _placed(levels: Sequence[tuple[float, str]], top: float) -> list[tuple[float, float, str]]:
+def _placed(levels: Sequence[tuple[float, str]]) -> list[tuple[float, float, str]]:
     """The lines with places for their labels: above the line, or below it if there is no room above."""
     placed: list[tuple[float, float, str]] = []
     for y, label in sorted(levels):
         above = y - 5
         taken = placed and above - placed[-1][1] < 13
-        placed.append((y, y + 13 if taken or above < top + 9 else above, label))
+        placed.append((y, y + 13 if taken or above < TOP + 9 else above, label))
     return placed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bertcli.advice.check.findings import Finding, worst_first
+from bertcli.advice.check.findings import worst_first
 from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import with_values
@@ -18,7 +18,7 @@ from bertcli.inference.attributions import attribute, decide
 from bertcli.inference.predict import runner_of
 from bertcli.reports.attention import ScoredWord, scored_words
 from bertcli.reports.page import SMALL
-from bertcli.system.errors import UserError
+from bertcli.system.errors import Finding, UserError
 from bertcli.system.terminal import percent, short
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples

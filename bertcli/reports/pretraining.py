@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from bertcli.advice.check.findings import Finding, worst_first
+from bertcli.advice.check.findings import worst_first
 from bertcli.advice.check.pretraining import check_pretraining
 from bertcli.batches.batch import batch_of
 from bertcli.config.run import PretrainRecipe
@@ -25,6 +25,7 @@ from bertcli.reports.page import SMALL, Notes, ReportOptions
 from bertcli.reports.pretraining_verdict import verdict
 from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import references_of
+from bertcli.system.errors import Finding
 from bertcli.system.hardware import resolve_device
 from bertcli.system.terminal import ELLIPSIS
 from bertcli.tokenizer.pieces import BLANK

@@ -45,8 +45,9 @@ def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:
         for key, level in _levels(view):
             found[key, level.label, round(level.value, 2)].append((view.name, level))
     levels: dict[str, list[Level]] = defaultdict(list)
-    for (key, *_), ((name, level), *others) in found.items():
-        is_alone = not others and len(views) > 1  # it belongs to one run among several
+    for (key, _, _), named in found.items():
+        name, level = named[0]
+        is_alone = len(named) == 1 and len(views) > 1  # it belongs to one run among several
         levels[key].append(Level(level.value, f"{level.label} ({name})") if is_alone else level)
     return levels
 

@@ -37,7 +37,7 @@ class Finding:
         share: the share of the text or of the rows with the fault; findings of one kind are sorted by it.
     """
 
-    fails: bool = field(default=False, kw_only=True)
+    fails: bool = field(default=False, kw_only=True)  # first in `check-data --json`
     problem: str
     mend: str = ""
     places: tuple[str, ...] = ()

@@ -111,10 +111,11 @@ class Material:
     """What a vocabulary is made of.
 
     Attributes:
-        lines: the texts, which can be read once.
+        lines: the texts, not normalized; an iterator, which one reading uses up.
         characters: the counts of the characters in the normalized lines.
         size: the most entries of the vocabulary, special tokens included.
         names: the special tokens by role.
+        normalizer: the normalizer of the vocabulary, which made the text in which `characters` were counted.
     """
 
     lines: Iterator[str]

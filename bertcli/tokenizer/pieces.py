@@ -108,10 +108,10 @@ class PlacedPieces:
 
 
 def trim_places(text: str, spans: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The library's places of pieces in `text`, int32 [pieces, 2], as `PlacedPieces` has them, ascending.
+    """The places `spans` of pieces in `text`, int32 [pieces, 2], without the white space at their edges.
 
-    A piece may hold the blank before a word, so its place is trimmed of white space on both sides. A piece of
-    white space alone has an empty place at its end.
+    A piece may hold the blank before a word. A piece of white space alone gets an empty place at its end. The
+    starts ascend, and so do the ends.
     """
     if not len(spans):
         return spans

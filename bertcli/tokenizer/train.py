@@ -58,7 +58,8 @@ def train_tokenizer(
     """Train a vocabulary of at most `vocab_size` entries; it has fewer if the texts cannot fill it.
 
     `strip_accents` removes the marks of letters, as in BERT. The first ids are the special tokens of `facts`,
-    a family's facts, in their order there. The texts are read once and spooled to a temporary file.
+    a family's facts, in their order there. The texts are read once and spooled to a temporary file. The
+    normalizer is set here, for every kind.
 
     Raises:
         UserError: no text at all; `vocab_size` is too small for its characters, or too large; a library is
@@ -135,12 +136,12 @@ def train_wordpiece(material: Material) -> tokenizers.Tokenizer:
     numbers. It therefore gets every single-character piece in a fixed order: characters are counted
     beforehand, and the single-character pieces are passed as special tokens.
 
-    Raises `UserError` if the alphabet alone is larger than the vocabulary.
+    The result has the normalizer. Raises `UserError` if the alphabet alone is larger than the vocabulary.
     """
     names, alphabet = material.names, material.alphabet()
     first = [*names.values(), *_singles(alphabet)]
-    own = f"its {len(alphabet):,} characters, their {wordpiece.CONTINUES} pieces and the special tokens"
-    _check_size(material, len(first), f" for this text: {own}")
+    entries = f"its {len(alphabet):,} characters, their {wordpiece.CONTINUES} pieces and the special tokens"
+    _check_size(material, len(first), entries)
     backend = tokenizers.Tokenizer(models.WordPiece(unk_token=names["unk_token"]))
     backend.normalizer = material.normalizer
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -163,11 +164,17 @@ def train_wordpiece(material: Material) -> tokenizers.Tokenizer:
     return wordpiece.pipeline([*first, *merges], material.normalizer, names["unk_token"])
 
 
-def _check_size(material: Material, smallest: int, why: str, what: str = "a vocabulary") -> None:
-    """Raise `UserError` if the vocabulary is too small; `why`: the entries that it must have, in words."""
+def _check_size(material: Material, smallest: int, entries: str, of_bytes: bool = False) -> None:
+    """Raise `UserError` if the vocabulary has fewer than `smallest` entries.
+
+    Args:
+        entries: the entries that it must have, in words; `smallest` is their number.
+        of_bytes: true if these are the same for every text.
+    """
+    what, why = ("a byte-level vocabulary", "") if of_bytes else ("a vocabulary", " for this text")
     if material.size < smallest:
         raise UserError(
-            f"{what} of {material.size:,} entries is too small{why} are {smallest:,}. Set "
+            f"{what} of {material.size:,} entries is too small{why}: {entries} are {smallest:,}. Set "
             f"tokenizer.vocab_size to {smallest:,} or more"
         )
 
@@ -186,11 +193,12 @@ def _stands_alone(character: str) -> bool:
 def train_byte_bpe(material: Material) -> tokenizers.Tokenizer:
     """Train a byte-level BPE: special tokens, the 256 bytes, then merges in the order they were found.
 
-    Raises `UserError` if the bytes alone are more than the vocabulary may have.
+    The caller sets the normalizer of the result. Raises `UserError` if the bytes alone are more than the
+    vocabulary may have.
     """
     special, alphabet = list(material.names.values()), sorted(pre_tokenizers.ByteLevel.alphabet())
-    smallest, why = len(special) + len(alphabet), ": the 256 bytes and the special tokens"
-    _check_size(material, smallest, why, what="a byte-level vocabulary")
+    smallest = len(special) + len(alphabet)
+    _check_size(material, smallest, "the 256 bytes and the special tokens", of_bytes=True)
     # A text's first word is read like any other (`add_prefix_space`): sentences are stored one by one.
     backend = byte_level({}, [], add_prefix_space=True)
     backend.normalizer = material.normalizer
@@ -214,11 +222,12 @@ def train_unigram(material: Material) -> tokenizers.Tokenizer:
     """Train a Unigram (Kudo 2018): special tokens, then pieces by falling probability.
 
     SentencePiece trains it in one thread: the trainer of `tokenizers` gives another vocabulary in every
-    process. Errors are those of `train_wordpiece`; SentencePiece may not be installed.
+    process. The caller sets the normalizer of the result. Errors are those of `train_wordpiece`;
+    SentencePiece may not be installed.
     """
     special, alphabet = [(name, 0.0) for name in material.names.values()], material.alphabet()
-    own = f"its {len(alphabet):,} characters, the blank and the special tokens"
-    _check_size(material, len(alphabet) + 1 + len(special), f" for this text: {own}")
+    entries = f"its {len(alphabet):,} characters, the blank and the special tokens"
+    _check_size(material, len(alphabet) + 1 + len(special), entries)
     room = material.size - len(special)
     # SentencePiece would refuse to leave out many characters.
     pieces = _train(material.cut_at_rare(alphabet), room, required="".join(alphabet))

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from bertcli.reports.chart import Curve, Level, plot, spread, thin, tick_labels, ticks
+from bertcli.reports.chart import TOP, Curve, Level, plot, spread, thin, tick_labels, ticks
 from bertcli.reports.curves import _numbers
 
 
@@ -63,7 +63,7 @@ def test_every_point_is_inside(points: list[tuple[float, float]]) -> None:
     drawn = plot([Curve("a", 0, "strong", points)], [Level(points[0][1], "here")], "steps")
     for x, y in places(drawn.curves[0].path):
         assert drawn.left <= x <= drawn.right
-        assert 10.0 <= y <= drawn.bottom
+        assert TOP <= y <= drawn.bottom
     assert len(drawn.curves[0].markers) == len(points)
     assert drawn.levels[0][2].startswith("here ")
     assert all(math.isfinite(y) for y, _ in drawn.y_ticks)

@@ -1,5 +1,6 @@
 """The measurement `bench predict`: a fine-tuned or a fresh model on texts of mixed length."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,24 +28,25 @@ from bertcli.tasks.files import find_labeled_file, read_examples, settings_of_te
 from bertcli.tasks.supervised import build_task, task_class
 
 
-def given_model(path: Path, device: torch.device) -> Runner:
-    """A fine-tuned model. Raises `UserError` as `load_task_folder` and `refuse_vectors`."""
+def given_runner(path: Path, device: torch.device) -> Runner:
+    """The runner of a fine-tuned model. Raises `UserError` as `load_task_folder` and `refuse_vectors`."""
     loaded = load_task_folder(resolve_model(path))
     refuse_vectors(loaded.settings.type, loaded.folder)
     return runner_of(loaded, device)
 
 
-def fresh_model(
+def fresh_runner(
     preset: Any, vocab_size: int, max_length: int, device: torch.device, report: Report
 ) -> Runner:
-    """A classifier of two labels with random weights and a vocabulary from the bundled classics."""
+    """The runner of a new classifier: two labels, random weights, a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
     options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
     tokenizer = train_on_corpus(find_sources(corpus.files), corpus, options, report=report)
     config = ModelRecipe(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     model = build_task_model("sequences", new_architecture(config, tokenizer.vocab_size), 2)
-    task, rows = build_task(settings_of_texts(max_length=max_length), ("0", "1")), default_batch_size(device)
     model = model.to(device).eval()
+    task = build_task(settings_of_texts(max_length=max_length), ("0", "1"))
+    rows = default_batch_size(device)
     return Runner(model, task, tokenizer, device=device, precision="fp32", batch_size=rows)
 
 
@@ -74,9 +76,10 @@ def bench_predict(runner: Runner, examples: Sequence[Example]) -> dict[str, Any]
     tokens = sum(row.length for item in task.encode(examples, runner.tokenizer) for row in item.rows)
 
     def texts_per_second(runner: Runner) -> float:
-        list(predict_stream(runner, examples[: runner.batch_size]))  # the first pass chooses kernels
+        # As in `bertcli predict`, no prediction is kept. The first pass chooses kernels.
+        deque(predict_stream(runner, examples[: runner.batch_size]), maxlen=0)
         begun = now(device)
-        list(predict_stream(runner, examples))
+        deque(predict_stream(runner, examples), maxlen=0)
         return len(examples) / (now(device) - begun)
 
     speed = texts_per_second(runner)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.advice.check import lines
-from bertcli.advice.check.findings import Finding, Places, excerpt
+from bertcli.advice.check.findings import Places, excerpt
 from bertcli.advice.check.language import other_language
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import CorpusConfig
@@ -23,6 +23,7 @@ from bertcli.corpus.parts import cut_documents, cut_progress, is_cut
 from bertcli.corpus.sources import Source
 from bertcli.corpus.token_store import SIDES
 from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress
+from bertcli.system.errors import Finding
 from bertcli.system.processes import in_processes
 
 SPOOL_BYTES = 32 << 20
@@ -173,8 +174,9 @@ class CorpusCounts:
 
     def _end_document(self, end: DocumentEnd, place: int, text: str) -> None:
         side, sentences = SIDES[self._side(end)], self._sentences
-        counts = {"tokens": self._tokens, "words": self._words, "dropped": self._dropped}
-        self.progress.end_document(end, side, sentences, **counts)
+        self.progress.end_document(
+            end, side, sentences, tokens=self._tokens, words=self._words, dropped=self._dropped
+        )
         if sentences:
             self._few.end_document(end.content_hash, sentences)
             self.documents.add([end.content_hash], [end.num_bytes], place, [text])

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bertcli.advice.check.corpus import CorpusCounts
-from bertcli.advice.check.findings import PLACES, Finding, failing
+from bertcli.advice.check.findings import PLACES, failing
 from bertcli.advice.check.language import FEWEST_LETTERS
 from bertcli.advice.check.lines import FAULT_TEXTS
 from bertcli.advice.check.repeats import RepeatCounter
@@ -15,6 +15,7 @@ from bertcli.corpus.sample import FEW_BLANKS, layout_advice
 from bertcli.corpus.shown import LineLook
 from bertcli.corpus.sources import Source
 from bertcli.objectives.registry import OBJECTIVES
+from bertcli.system.errors import Finding
 
 REPEATED_LINES = 0.01
 """Share of the text in repeated lines; below it, these are headings and refrains, which do no harm."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertcli.advice.check.findings import PLACES, Finding, Places, bad_bytes_findings, excerpt, failing
+from bertcli.advice.check.findings import PLACES, Places, bad_bytes_findings, excerpt, failing
 from bertcli.advice.check.lines import FAULT_TEXTS, Fault, find_faults
 from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
@@ -17,6 +17,7 @@ from bertcli.config.run import with_values
 from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
+from bertcli.system.errors import Finding
 from bertcli.tasks.data_report import Splits, figures, repeated_rows
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
@@ -124,7 +125,8 @@ class LabeledCheck:
     def _repeats(self, train: Sequence[Example], dev: Sequence[Example]) -> Iterator[Finding]:
         """Findings about texts that occur twice: in one file, in both, or with different labels."""
         for where, count, problem in repeated_rows(self.figures):
-            examples, before, mend = train if where == "train" else dev, {}, "delete the copies"
+            examples = train if where == "train" else dev
+            before, mend = {}, "delete the copies"
             if where == "across":
                 before = {example.texts: example.where for example in reversed(train)}
                 mend = "remove them from one of the two files"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bertcli.advice.check.findings import Finding, Places, bad_bytes_findings, excerpt, failing
+from bertcli.advice.check.findings import Places, bad_bytes_findings, excerpt, failing
 from bertcli.config.run import with_values
 from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import Decoding
@@ -21,6 +21,7 @@ from bertcli.corpus.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, r
 from bertcli.corpus.documents import count_words, split_sentences
 from bertcli.corpus.sources import Source
 from bertcli.corpus.streams import Progress, read_lines
+from bertcli.system.errors import Finding
 
 if TYPE_CHECKING:
     from bertcli.tokenizer.word_cache import TokenizedLines

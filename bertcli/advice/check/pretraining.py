@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bertcli.advice.check.corpus import CorpusCounts, count_corpus
 from bertcli.advice.check.corpus_findings import corpus_findings
-from bertcli.advice.check.findings import Finding, failing
+from bertcli.advice.check.findings import failing
 from bertcli.advice.check.lines import Examination
 from bertcli.batches.share import BatchSizes, ramp_steps, tokens_until
 from bertcli.config.run import PretrainRecipe
@@ -21,6 +21,7 @@ from bertcli.corpus.manifest import MANIFEST, Manifest
 from bertcli.corpus.sources import Source
 from bertcli.folders.lengths import check_length
 from bertcli.objectives.registry import OBJECTIVES
+from bertcli.system.errors import Finding
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 

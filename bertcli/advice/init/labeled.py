@@ -193,8 +193,11 @@ def _read(name: str, settings: TaskSettings, report: Report) -> tuple[list[Examp
     examples = list(read_examples(find_labeled_file(name), settings, labeled=True, **options))
     for line in said:
         report(line)
-    bad = [line.split("\n") for line in said if UNUSABLE in line]
-    return examples, " ".join(map(str.strip, bad[0][:2])) if bad else None
+    unusable = next((line for line in said if UNUSABLE in line), None)
+    if unusable is None:
+        return examples, None
+    number, first, *_ = unusable.split("\n")
+    return examples, f"{number.strip()} {first.strip()}"
 
 
 def _lengths(examples: Sequence[Example], folder: Path | None) -> list[int]:

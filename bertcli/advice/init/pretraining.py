@@ -71,11 +71,13 @@ def write_pretraining(
             )
         report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
         left = max(0.0, seconds - started - ready.seconds)
-        fit = fitting.fit_pretraining(ready, left, _longest(ready, amount), report=report)
+        longest = _longest(ready, amount)
+        fit = fitting.fit_pretraining(ready, left, longest, report=report)
     plan = PretrainingPlan(
         look=look,
         amount=amount,
         share=amount.text_bytes / whole.text_bytes,
+        longest=longest,
         objective=objective,
         config=config,
         prepared=ready,
@@ -135,6 +137,7 @@ class PretrainingPlan:
     Attributes:
         look, amount: form and amount of the text, or of those of its files that fit into the time.
         share: the share of the bytes in these files.
+        longest: largest number of tokens in a row that the documents, or a given model, can fill.
         objective: the line of the objective; None: auto decides.
         config: the config before model, rows and steps were chosen.
         started: seconds until the command begins to work.
@@ -144,6 +147,7 @@ class PretrainingPlan:
     look: CorpusLook
     amount: Amount
     share: float
+    longest: float
     objective: Line | None
     config: PretrainConfig
     prepared: Prepared
@@ -160,7 +164,7 @@ class PretrainingPlan:
 def pretraining_written(plan: PretrainingPlan) -> Written:
     """The config and the lines that describe it."""
     fit, time = plan.fit, predicted(plan.seconds, plan.fit.speed.training)
-    can_be_longer = fit.max_length < fitting.LENGTHS[0] <= _longest(plan.prepared, plan.amount)
+    can_be_longer = fit.max_length < fitting.LENGTHS[0] <= plan.longest
     longer = f"; or {fitting.LENGTHS[0]}, in about twice the time" if can_be_longer else ""
     length = Line("max_length", fit.max_length, beside=f"tokens of a row{longer}")
     steps = (

@@ -113,7 +113,8 @@ def find_task(seen: Seen) -> Recognized:
     _refuse_unreadable(sample)
     found = next(filter(None, (task.recognize(sample) for task in _tasks())), None)
     if found is None:
-        names, text = ", ".join(column.name for column in sample.columns), text_column(sample.columns)
+        names = ", ".join(column.name for column in sample.columns)
+        text = text_column(sample.columns)
         if text is None:
             raise UserError(
                 f"{seen.path}: no column holds texts; its columns: {names}. Write a config by hand: bertcli "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bertcli.advice.check.findings import Finding, Places, excerpt, findings_json, findings_text
+from bertcli.advice.check.findings import Places, excerpt, findings_json, findings_text
+from bertcli.system.errors import Finding
 
 FINDINGS = [
     Finding("a few lines", "mend them", ("a.txt: 'x'",), share=0.1),

@@ -27,8 +27,9 @@ def written(
     config = check_config(PretrainConfig, value, "test")
     plan = PretrainingPlan(
         look=CorpusLook(config.corpus),
-        amount=Amount(1, 1e6, 2e6 / longest, words=1e5, is_exact=True, one_sentence=0.0),
+        amount=Amount(1, 1e6, 40, words=1e5, is_exact=True, one_sentence=0.0),
         share=1.0,
+        longest=longest,
         objective=None,
         config=config,
         prepared=Prepared(config, 1.0, 1e6, heldout_tokens=1e5, heldout_fraction=0.05, unk_rate=0.0),
