@@ -12,7 +12,7 @@ from typing import Any
 
 from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.chunks import Report, corpus_notes, stat_source
+from bertcli.corpus.chunks import corpus_notes, stat_source
 from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, type_adapter
 from bertcli.corpus.matching import load_given_tokenizer, store_folder, store_options, train_on_corpus
 from bertcli.corpus.parts import part_folder, share_out
@@ -22,6 +22,7 @@ from bertcli.folders.mark import NOTE
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, flush_to_disk, has_file, is_lock, lock_file, plain_text
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 JOURNAL = "building.json"

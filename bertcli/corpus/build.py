@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bertcli.config.run import PretrainRecipe
 from bertcli.corpus import begin, finish, matching, parts
-from bertcli.corpus.chunks import Place, Report, find_corpus, progress_display, read_chunks
+from bertcli.corpus.chunks import Place, find_corpus, progress_display, read_chunks
 from bertcli.corpus.encode import encode_chunks
 from bertcli.corpus.manifest import MANIFEST, Manifest, write_manifest
 from bertcli.corpus.sources import Source
@@ -20,6 +20,7 @@ from bertcli.folders.mark import NOTE, Note, read_note, write_note
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
 from bertcli.system.signals import said_on_ctrl_c
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +20,7 @@ from bertcli.corpus.sources import Source, find_sources
 from bertcli.corpus.streams import Progress, check_file_extras, deciding_mark, find_bad_lines
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash
-from bertcli.system.terminal import BETWEEN_LINES, raw_stream, working
-
-Report = Callable[[str], None]
-"""A function that takes a line for the user."""
+from bertcli.system.terminal import BETWEEN_LINES, Report, raw_stream, working
 
 
 @contextmanager

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.blocks import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
-from bertcli.corpus.chunks import Report
 from bertcli.corpus.manifest import Manifest, SideCounts, SourceRecord, rebuild
 from bertcli.corpus.matching import given_tokenizer
 from bertcli.corpus.token_store import HASHES, NAMES, SIDES, OpenStore, ids_dtype
 from bertcli.corpus.writer import BuildProgress
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, flush_to_disk, open_plain
-from bertcli.system.terminal import counted
+from bertcli.system.terminal import Report, counted
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 ARRAYS = tuple(f"{side}/{name}.bin" for side in SIDES for name in NAMES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertcli.config.run import TokenizerRecipe
 from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.corpus.chunks import Report, progress_display, stat_source
+from bertcli.corpus.chunks import progress_display, stat_source
 from bertcli.corpus.manifest import Manifest, SourceRecord
 from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
 from bertcli.corpus.sources import Source, find_present
@@ -17,6 +17,7 @@ from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.folder import tokenizer_files
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import Training, train_tokenizer

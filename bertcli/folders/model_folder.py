@@ -13,7 +13,7 @@ from bertcli.folders.locate import GENERATOR, check_generator
 from bertcli.folders.model_files import Declaration, read_model_files, write_model_files
 from bertcli.folders.task_folder import task_type
 from bertcli.folders.weights import read_weights, write_safetensors
-from bertcli.model.pretraining import PretrainingModel, ReplacedTokenModel, generator_weights
+from bertcli.model.pretraining import OF_GENERATOR, PretrainingModel, ReplacedTokenModel, generator_weights
 from bertcli.model.task_models import PooledModel
 from bertcli.objectives.registry import MLM, MLM_NSP, Objective
 from bertcli.system.errors import UserError
@@ -130,7 +130,6 @@ def load_encoder_folder(folder: Path) -> tuple[PooledModel, Tokenizer]:
 
 DIFFERENCES = "differences.safetensors"
 _DIFFERENCE = ".difference"
-_OF_GENERATOR = f"{GENERATOR}."
 
 
 def save_rtd_folder(
@@ -144,7 +143,7 @@ def save_rtd_folder(
     """Write a discriminator and, in a subfolder, its generator; arguments as for `save_model_folder`."""
     state = weights or model.state_dict()
     of_generator = generator_weights(state)
-    own = {name: value for name, value in state.items() if not name.startswith(_OF_GENERATOR)}
+    own = {name: value for name, value in state.items() if not name.startswith(OF_GENERATOR)}
     differences = {name: own.pop(name) for name in list(own) if name.endswith(_DIFFERENCE)}
     for name, difference in differences.items():
         table = f"{name.removesuffix(_DIFFERENCE)}.weight"
@@ -185,7 +184,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
         )
     architecture = replace(files.architecture, generator=generator.architecture)
     model = ReplacedTokenModel(architecture.with_dropout(dropout), sharing)
-    state = {f"{_OF_GENERATOR}{name}": value for name, value in generator.state_dict().items()}
+    state = {f"{OF_GENERATOR}{name}": value for name, value in generator.state_dict().items()}
     state |= found.state_dict()
     if sharing == "tied":
         _check_tied(state, folder)
@@ -195,7 +194,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
             table = f"{name.removesuffix(_DIFFERENCE)}.weight"
             own = state.pop(table)
             # A sum in fp32 minus one of its terms is not exactly the other term.
-            state[name] = stored[name] if name in stored else own - state[f"{_OF_GENERATOR}{table}"]
+            state[name] = stored[name] if name in stored else own - state[f"{OF_GENERATOR}{table}"]
     model.load_state_dict(state)
     return model
 
@@ -203,7 +202,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
 def _check_tied(state: Mapping[str, Tensor], folder: Path) -> None:
     embeddings = ("body.embeddings.word", "body.embeddings.position", "body.embeddings.segment")
     for name in [name for name in state if name.startswith((*embeddings, "body.embeddings.norm"))]:
-        if not torch.equal(state[name], state[f"{_OF_GENERATOR}{name}"]):
+        if not torch.equal(state[name], state[f"{OF_GENERATOR}{name}"]):
             raise UserError(
                 f"{folder}: {name} of the discriminator is not that of its generator. Set "
                 "model.generator.sharing to gradient-disentangled, or give the two models that were trained "

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,7 @@ from bertcli.config.load import check_config
 from bertcli.config.task import TaskSettings
 from bertcli.inference.lines import STANDARD_INPUT, Line, read_lines
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, keep_usable, read_examples
 from bertcli.tasks.rows import format_hint, without_labels
@@ -25,7 +26,7 @@ def read_inputs(
     texts: Sequence[str],
     file: str | None,
     settings: TaskSettings,
-    report: Callable[[str], None],
+    report: Report,
     is_table: bool = False,
 ) -> Iterator[Any]:
     """The examples of `texts`, or of `file`, or of standard input if neither is given; without labels.
@@ -75,7 +76,7 @@ def read_inputs(
     return keep_usable(examples, source, skip_bad=False)
 
 
-def _piped_file(settings: TaskSettings, report: Callable[[str], None]) -> Iterator[Any]:
+def _piped_file(settings: TaskSettings, report: Report) -> Iterator[Any]:
     """The examples of a file in standard input. It is copied to disk, since a file is read more than once."""
     with TemporaryDirectory(prefix="bertcli-") as folder:
         path = Path(folder) / "input"
@@ -95,7 +96,7 @@ def _piped_file(settings: TaskSettings, report: Callable[[str], None]) -> Iterat
             raise UserError(named(str(error))) from None
 
 
-def _hinted(lines: Iterator[Line], report: Callable[[str], None]) -> Iterator[Line]:
+def _hinted(lines: Iterator[Line], report: Report) -> Iterator[Line]:
     for number, line in enumerate(lines):
         if number == 0 and (hint := format_hint(line.text)):
             report(f"{line.where}: is read as text, from its first word on{hint}")

@@ -159,10 +159,17 @@ LanguageModel = PretrainingModel | ReplacedTokenModel
 """A model that learns from text alone."""
 
 
+OF_GENERATOR = "generator."
+"""The beginning of the names of the generator's weights in a `ReplacedTokenModel`."""
+
+
 def generator_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of the generator alone, among those of a `ReplacedTokenModel`, by their names in it."""
-    prefix = "generator."
-    return {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(OF_GENERATOR): each
+        for name, each in weights.items()
+        if name.startswith(OF_GENERATOR)
+    }
 
 
 class DisentangledEmbedding(nn.Module):

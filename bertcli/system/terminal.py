@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+Report = Callable[[str], None]
+"""A function that takes a line for the user."""
+
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """C0 without tab and line feed, DEL, C1, and overrides of the direction of writing."""
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from bertcli.config.task import LABEL_LINES, ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
@@ -24,7 +25,6 @@ from bertcli.tasks.regression import TextTask, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
-from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 
 THRESHOLD = 0.5

@@ -9,11 +9,11 @@ from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.objectives.base import JointTask
+from bertcli.system.terminal import Report
 from bertcli.tasks.data_report import describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import Item, LabeledTask, build_task
-from bertcli.tasks.table import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 

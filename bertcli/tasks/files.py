@@ -12,12 +12,12 @@ from bertcli.corpus.streams import check_file_extras, deciding_mark, find_bad_li
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
-from bertcli.system.terminal import working
+from bertcli.system.terminal import Report, working
 from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.rows import format_hint, open_jsonl, open_label_lines, open_parquet
-from bertcli.tasks.table import BadRow, LabeledFile, Report, SkippedRow, Table, quiet
+from bertcli.tasks.table import BadRow, LabeledFile, SkippedRow, Table, quiet
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 """Formats that all tasks take."""

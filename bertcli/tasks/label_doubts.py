@@ -26,7 +26,7 @@ def label_doubts(
 ) -> list[Finding]:
     """Likely mistakes in the labels of a classification, or in entity types. Other tasks have none.
 
-    Their `share` is that of the rows of train or of dev.
+    Their `share` is the share of the rows, of train or of dev, that have it.
 
     Args:
         counts: split -> label -> how often it occurs (`data_report.figures`).

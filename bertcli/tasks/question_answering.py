@@ -9,13 +9,13 @@ from torch import Tensor
 
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
+from bertcli.system.terminal import Report
 from bertcli.tasks import answers as qa
 from bertcli.tasks.examples import QuestionExample
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
 from bertcli.tasks.squad import may_be_questions, question_examples, read_squad, recognize_questions
 from bertcli.tasks.supervised import NEVER, Item, Items, LabeledBatch, LabeledTask, Logits, cut_windows
-from bertcli.tasks.table import Report
 from bertcli.tasks.verdict import Verdict, no_better, share_verdict
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.pieces import PlacedPieces

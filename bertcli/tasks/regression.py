@@ -17,7 +17,7 @@ from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import Standardization
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import number
+from bertcli.system.terminal import Report, number
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_number, text_examples
@@ -25,7 +25,7 @@ from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_numbers
 from bertcli.tasks.scores import correlation_scores, reranking_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
-from bertcli.tasks.table import BadRow, Report, Row
+from bertcli.tasks.table import BadRow, Row
 from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
 from bertcli.tokenizer.tokenizer import Tokenizer
 

@@ -19,11 +19,11 @@ from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
+from bertcli.system.terminal import Report
 from bertcli.tasks.examples import AnyExample
 from bertcli.tasks.facts import TaskFacts
 from bertcli.tasks.registry import TASKS
 from bertcli.tasks.shown import Prediction, ShownTask
-from bertcli.tasks.table import Report
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from bertcli.config.task import Column, TaskSettings
 from bertcli.system.errors import UserError
-
-Report = Callable[[str], None]
+from bertcli.system.terminal import Report
 
 
 def quiet(line: str) -> None:

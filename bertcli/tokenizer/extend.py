@@ -9,12 +9,13 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tokenizers
 
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.train import patiently
 
@@ -49,9 +50,7 @@ class Extended:
     after: float
 
 
-def extend(
-    tokenizer: Tokenizer, texts: Iterable[str], number: int, report: Callable[[str], None]
-) -> Extended:
+def extend(tokenizer: Tokenizer, texts: Iterable[str], number: int, report: Report) -> Extended:
     """Add `number` pieces; fewer if the texts have fewer spans that occur at least twice.
 
     Each round ranks the spans of pieces inside words by the tokens that one piece in place of the span would
@@ -62,9 +61,7 @@ def extend(
     return patiently(lambda: _extended(tokenizer, words, number, report=report), "choosing pieces", report)
 
 
-def _extended(
-    tokenizer: Tokenizer, words: Counter[str], number: int, report: Callable[[str], None]
-) -> Extended:
+def _extended(tokenizer: Tokenizer, words: Counter[str], number: int, report: Report) -> Extended:
     backend, units = tokenizer.backend, _count_units(tokenizer.backend, words)
     pipeline = json.loads(backend.to_str())
     _settle(pipeline)

@@ -20,7 +20,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from bertcli.families.family import TokenizerKind
 from bertcli.families.tokenizers import BERT, TokenizerFacts
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import BETWEEN_LINES
+from bertcli.system.terminal import BETWEEN_LINES, Report
 from bertcli.tokenizer import normalize, wordpiece
 from bertcli.tokenizer.normalize import Material
 from bertcli.tokenizer.pipelines import add_special, byte_level, unigram
@@ -43,7 +43,7 @@ class Training:
 
     language: str = "en"
     spool_folder: Path | None = None
-    report: Callable[[str], None] = lambda line: None
+    report: Report = lambda line: None
 
 
 def train_tokenizer(
@@ -86,7 +86,7 @@ def train_tokenizer(
     return Tokenizer(backend, "the vocabulary", facts.names)
 
 
-def patiently(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
+def patiently(work: Callable[[], Result], what: str, report: Report) -> Result:
     """Return the result of `work`, run in a thread so that Ctrl-C ends a library's work at once.
 
     `report` takes a line about `what` every few seconds.

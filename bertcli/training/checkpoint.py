@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from bertcli.folders.run_layout import RunLayout, by_number, checkpoint_model
 from bertcli.folders.sealed import find_damage, is_intact, is_renamed, remove_own, write_folder
 from bertcli.system.files import disk_errors, plain_text
-from bertcli.system.terminal import say
+from bertcli.system.terminal import Report, say
 from bertcli.training import ranks, wrapping
 from bertcli.training.optimizer import LossScale, load_optimizer_tensors, optimizer_tensors
 
@@ -67,7 +67,7 @@ class RunState:
 
 def newest_checkpoint(
     layout: RunLayout,
-    report: Callable[[str], None],
+    report: Report,
     usable: Callable[[RunState], bool] | None = None,
 ) -> Path | None:
     """The newest undamaged checkpoint that is `usable`; damaged ones are reported and skipped."""
@@ -90,7 +90,7 @@ def load_state(checkpoint: Path) -> RunState:
 
 
 def load_moments_and_counters(
-    checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, report: Callable[[str], None]
+    checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, report: Report
 ) -> RunState:
     """Load the moments of `model`'s parameters into `optimizer`; return the counters. Weights stay."""
     load_optimizer_tensors(model, optimizer, load_file(checkpoint / "optimizer.safetensors"))

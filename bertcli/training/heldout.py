@@ -15,10 +15,10 @@ from bertcli.config.run import DataRecipe, with_values
 from bertcli.config.schema import MASK_SPLIT, PretrainConfig
 from bertcli.config.section import ends
 from bertcli.corpus.build import prepare_store
-from bertcli.corpus.chunks import Report
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.objectives.registry import MLM, OBJECTIVES, Objective
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks
 from bertcli.training.recipe import decide_recipe

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,7 @@ from bertcli.folders.mark import Note, read_note, write_note
 from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, open_plain, plain_bytes, plain_text, write_text
+from bertcli.system.terminal import Report
 from bertcli.training import ranks
 from bertcli.training.checkpoint import RunState
 from bertcli.training.scores import Scores, StepReport
@@ -69,7 +70,7 @@ class MetricsLog:
             self._board.close()
 
 
-def cut_back(path: Path, step: int, every: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
+def cut_back(path: Path, step: int, every: int, report: Report) -> list[dict[str, Any]]:
     """Drop the rows after `step`, and an incomplete last one, so that each step has one row.
 
     Args:

@@ -5,7 +5,6 @@ LOG.md, "Getting past the unigram plateau", has the experiments behind these rul
 """
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from bertcli.folders.init_from import check_teacher
 from bertcli.folders.locate import check_generator, locate_init_from
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.normalize import MIN_ALPHABET
 
 KEYS = (
@@ -48,9 +48,7 @@ BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
 """Pairs (rows per step, number of steps); a size is used for runs with fewer steps than this number."""
 
 
-def decide_recipe(
-    config: PretrainConfig, report: Callable[[str], None], rebuild: bool = False
-) -> PretrainRecipe:
+def decide_recipe(config: PretrainConfig, report: Report, rebuild: bool = False) -> PretrainRecipe:
     """The config with located model folders, and a value for each key that is auto.
 
     The same files, model and steps give the same values. An existing store keeps its vocabulary, unless

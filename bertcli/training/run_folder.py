@@ -15,7 +15,7 @@ from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout, is_best, is_st
 from bertcli.folders.sealed import MANIFEST, contents, listed_files, remove_own
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, is_lock, lock_file
-from bertcli.system.terminal import say
+from bertcli.system.terminal import Report, say
 from bertcli.training.metrics_log import begins_as_metrics, is_metrics
 
 MODEL_FILES = (
@@ -243,7 +243,7 @@ class RunFolder(RunLayout, Generic[Config]):
                 write_own(self.config, config_text(config))
 
 
-def check_resumable(saved: BaseModel, current: BaseModel, report: Callable[[str], None]) -> None:
+def check_resumable(saved: BaseModel, current: BaseModel, report: Report) -> None:
     """Compare two resolved configs; report allowed changes, and list all others in a `UserError`."""
     refused = []
     for key, (old, new) in differences(saved, current).items():

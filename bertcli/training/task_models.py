@@ -1,6 +1,5 @@
 """The model to fine-tune, from a model folder, and the fine-tuned teacher that it may learn from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -19,14 +18,13 @@ from bertcli.model.task_models import TaskModel, keep_layers
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.optimizer import freeze
 
 
-def new_task_model(
-    config: FinetuneConfig, source: Path, task: LabeledTask, say: Callable[[str], None]
-) -> TaskModel:
+def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say: Report) -> TaskModel:
     """The model to fine-tune from `source` for a task; new weights are initialized from the seed.
 
     The names of new and unused weights are given to `say`.

@@ -23,7 +23,7 @@ from bertcli.folders import config_file, lengths, locate
 from bertcli.model.architecture import Architecture
 from bertcli.objectives import base, distillation, learner, registry
 from bertcli.system.memory import count_parameters, pretraining_parameters
-from bertcli.system.terminal import say
+from bertcli.system.terminal import Report, say
 from bertcli.tasks.data import load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, mean_length
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -114,7 +114,7 @@ def decide_here(plan: Plan) -> DecidedLoop:
     )
 
 
-def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say) -> Plan:
+def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
     """The plan of a fine-tuning run. Raises `UserError` for a model or labeled files that cannot be used."""
     source = Path(locate.resolve_model(config.model))
     lengths.check_length(source, config.task.max_length, "task.max_length")
@@ -157,7 +157,7 @@ def plan_finetuning(config: FinetuneConfig, report: Callable[[str], None] = say)
     )
 
 
-def plan_pretraining(config: PretrainConfig, report: Callable[[str], None] = say) -> Plan:
+def plan_pretraining(config: PretrainConfig, report: Report = say) -> Plan:
     """The plan of the run. Raises `UserError` for missing text or model, or a store that does not match."""
     config = recipe.decide_recipe(config, report)
     is_built = (matching.store_folder(config) / manifest.MANIFEST).is_file()

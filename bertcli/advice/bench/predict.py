@@ -12,7 +12,6 @@ from bertcli.advice.bench.timing import Padded, device_name, now
 from bertcli.config.run import ModelRecipe, TokenizerRecipe
 from bertcli.config.schema import CorpusConfig
 from bertcli.config.task import TaskSettings
-from bertcli.corpus.chunks import Report
 from bertcli.corpus.matching import train_on_corpus
 from bertcli.corpus.sources import find_sources
 from bertcli.folders.config_file import new_architecture
@@ -23,6 +22,7 @@ from bertcli.inference.predict import Runner, default_batch_size, predict_stream
 from bertcli.model.task_models import build_task_model
 from bertcli.system.errors import UserError
 from bertcli.system.memory import peak_memory
+from bertcli.system.terminal import Report
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples, settings_of_texts
 from bertcli.tasks.supervised import build_task, task_class

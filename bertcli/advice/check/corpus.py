@@ -18,13 +18,14 @@ from bertcli.advice.check.findings import Places, excerpt
 from bertcli.advice.check.language import other_language
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import CorpusConfig
-from bertcli.corpus.chunks import DocumentEnd, Report, progress_display
+from bertcli.corpus.chunks import DocumentEnd, progress_display
 from bertcli.corpus.parts import cut_documents, cut_progress, is_cut
 from bertcli.corpus.sources import Source
 from bertcli.corpus.token_store import SIDES
 from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress
 from bertcli.system.errors import Finding
 from bertcli.system.processes import in_processes
+from bertcli.system.terminal import Report
 
 SPOOL_BYTES = 32 << 20
 """Ids beyond this size go to a temporary file."""

@@ -22,6 +22,7 @@ from bertcli.corpus.sources import Source
 from bertcli.folders.lengths import check_length
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import Finding
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -42,7 +43,7 @@ class CorpusReport(NamedTuple):
 
 
 def check_pretraining(
-    config: PretrainRecipe, tokenize_all: bool, report: chunks.Report, processes: int | None = None
+    config: PretrainRecipe, tokenize_all: bool, report: Report, processes: int | None = None
 ) -> CorpusReport:
     """Read the corpus once (twice if a vocabulary is trained), and check it.
 
@@ -111,7 +112,7 @@ def check_pretraining(
     return CorpusReport(figures, findings)
 
 
-def _check_store(config: PretrainConfig, findings: list[Finding], report: chunks.Report) -> Manifest | None:
+def _check_store(config: PretrainConfig, findings: list[Finding], report: Report) -> Manifest | None:
     """The manifest of the store that a run would open; None: there is none, or the run would refuse it."""
     folder = matching.store_folder(config)
     if not (folder / MANIFEST).is_file():
@@ -125,7 +126,7 @@ def _check_store(config: PretrainConfig, findings: list[Finding], report: chunks
 
 
 def _train(
-    config: PretrainRecipe, sources: Sequence[Source], scratch: str, keeps: bool, report: chunks.Report
+    config: PretrainRecipe, sources: Sequence[Source], scratch: str, keeps: bool, report: Report
 ) -> Tokenizer:
     """The vocabulary of a run; `keeps`: it is kept for the build of the store, if no other build runs."""
     if keeps and not os.path.lexists(begin.partial_of(config)):

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from bertcli.config.yaml_text import Block, Line, scalar
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tasks.supervised import task_class
 
 _PUBLISHED = {"en": "google-bert/bert-base-uncased", "zh": "google-bert/bert-base-chinese"}
@@ -160,7 +161,7 @@ _ORDER = (
 
 
 def write_finetuning(
-    found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
+    found: Found, output_dir: str, model: str | None, seconds: float, report: Report
 ) -> Written:
     """The config of a fine-tuning run.
 

@@ -13,9 +13,9 @@ from bertcli.advice.bench.timing import matmul_rate
 from bertcli.advice.init.amount import Prepared
 from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.chunks import Report
 from bertcli.model.architecture import training_flops
 from bertcli.system.hardware import resolve_device, resolve_precision
+from bertcli.system.terminal import Report
 from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps
 
 SECONDS = 4.0

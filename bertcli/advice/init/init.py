@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,7 @@ from bertcli.config.keys import CONFIGS
 from bertcli.config.load import check_config, parse_yaml
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in
+from bertcli.system.terminal import Report
 
 Purpose = Literal["pretrain", "finetune"]
 _LISTED = 3
@@ -30,7 +31,7 @@ def init(
     purpose: Purpose | None,
     model: str | None,
     minutes: float,
-    report: Callable[[str], None],
+    report: Report,
 ) -> Written:
     """Write a config for these files to `output`.
 
@@ -73,7 +74,7 @@ def _check_output(output: Path) -> None:
         )
 
 
-def _purpose(found: Found, given: Purpose | None, report: Callable[[str], None]) -> Purpose:
+def _purpose(found: Found, given: Purpose | None, report: Report) -> Purpose:
     """The purpose of the files; if it is a guess, a line says how to choose the other one."""
     kind, path = found.kind, found.seen[0].path
     if kind == "json":

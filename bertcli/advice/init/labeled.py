@@ -14,12 +14,12 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import trained_length
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tasks.data_report import figures, overview
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import task_class
-from bertcli.tasks.table import Report
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 _DEV = ("dev", "valid", "validation", "val", "eval")

@@ -1,6 +1,6 @@
 """The config of a pretraining run for a corpus and a time, with the reasons for its values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
 from bertcli.tokenizer.normalize import casing_rules
 from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, decide_recipe
 
@@ -30,7 +31,7 @@ _ONE_SENTENCE = 0.5
 
 
 def write_pretraining(
-    found: Found, output_dir: str, model: str | None, seconds: float, report: Callable[[str], None]
+    found: Found, output_dir: str, model: str | None, seconds: float, report: Report
 ) -> Written:
     """The config of a pretraining run.
 
