@@ -16,13 +16,12 @@ from bertcli.cli import main as cli
 from tests.folders.folders import saved_task, saved_vectors
 from tests.small_runs import write_corpus
 
-# A speed is a benchmark, never a test. `scripts/check/fuzz.py` tries more examples than half of the default.
-settings.register_profile("bertcli", deadline=None, max_examples=50)
+settings.register_profile("bertcli", deadline=None)  # a speed is a benchmark, never a test
 settings.load_profile("bertcli")
 
 
 def pytest_collection_finish() -> None:
-    """The half a million objects of imported modules stay: no collection of garbage need visit them again."""
+    """Leave the objects of imported modules, half a million, out of each later collection of garbage."""
     gc.collect()
     gc.freeze()
 

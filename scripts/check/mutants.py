@@ -35,6 +35,8 @@ SWAPS = {
     **{"in": "not in", "not in": "in", "is": "is not", "is not": "is", "and": "or", "or": "and"},
     **{"+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "%": "*", "**": "*"},
 }
+NO_CODE = {".git", ".venv", "runs"}
+"""What lies in the root of a checkout and is not copied."""
 LONGEST = 900
 """Seconds after which the tests of a mutant are stopped. Such a mutant is found: it never ends."""
 
@@ -155,9 +157,13 @@ def main() -> None:
         ThreadPoolExecutor(options.processes) as pool,
     ):
         trees: SimpleQueue[Path] = SimpleQueue()
+
+        def ignored(path: str, _: list[str]) -> set[str]:
+            return NO_CODE if Path(path) == options.tree else set()
+
         for number in range(options.processes):
             tree = Path(folder) / str(number)
-            shutil.copytree(options.tree, tree, ignore=shutil.ignore_patterns(".git", ".venv"))
+            shutil.copytree(options.tree, tree, ignore=ignored)
             trees.put(tree)
 
         def in_a_copy(do: Callable[[Path], bool]) -> bool:

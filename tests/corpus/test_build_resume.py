@@ -95,7 +95,7 @@ def stored_documents(partial: Path) -> int:
 
 
 # While the vocabulary is trained (0), then after so many documents.
-@pytest.mark.parametrize(("processes", "moments"), [(0, (0, 11)), (2, (15,))])
+@pytest.mark.parametrize(("processes", "moments"), [(0, (0, 2, 11)), (2, (3, 15))])
 def test_a_killed_build_ends_with_its_processes_and_goes_on_to_the_same_bytes(
     config_file: Path, processes: int, moments: tuple[int, ...]
 ):

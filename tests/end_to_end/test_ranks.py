@@ -89,7 +89,7 @@ def config(text: Path, folder: Path, **training: Any) -> Path:
         model={"dropout": 0.1},
         data={"short_steps": 10, "short_length": 16},
         training=training,
-        evaluation={"every_steps": 1, "batches": 1},
+        evaluation={"every_steps": 1, "batches": 2},
         checkpoint={"every_steps": 5, "keep_last": 9},
     )
     return write_config(folder / "config.yaml", value)

@@ -116,7 +116,7 @@ def test_compiled_it_gives_the_same_losses(stream: BatchStream, monkeypatch: pyt
     exact, _ = run(stream, 16, steps=3)
     model = new_model()
     optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
-    in_one_piece = partial(torch.compile, backend="eager", fullgraph=True)  # all but the generated code
+    in_one_piece = partial(torch.compile, backend="aot_eager", fullgraph=True)  # all but the generated code
     monkeypatch.setattr(torch, "compile", in_one_piece)
     compile_layers(model)
     steps = cut(stream, 3, micro_batch_size=16)
