@@ -1,4 +1,4 @@
-"""Columns, labels and the type of a task are read in the file itself."""
+"""Columns, labels and the type of a task are recognized in the file itself, as `bertcli init` asks for them."""
 
 from __future__ import annotations
 
