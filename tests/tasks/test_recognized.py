@@ -1,4 +1,4 @@
-"""Columns, labels and the type of a task are recognized in the file itself, as `bertcli init` asks for them."""
+"""Columns, labels and the type of a task are recognized in the file itself, as `bertcli init` asks."""
 
 from __future__ import annotations
 
