@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.answers import answer_scores, best_thresholds, is_exact, normalize_answer
+from bertcli.tasks.answers import (
+    answer_scores,
+    best_thresholds,
+    characters_of,
+    is_exact,
+    normalize_answer,
+)
 
 
 @pytest.mark.parametrize(
@@ -130,3 +137,21 @@ def test_right_is_what_matches_exactly():
     assert not is_exact("cats", ["cat"])
     assert is_exact("", [])
     assert not is_exact("cat", [])
+
+
+@pytest.mark.parametrize(
+    ("context", "spans", "tokens", "text"),
+    [
+        ("cafe\u0301 au", [(0, 4), (6, 8)], (0, 0), "cafe\u0301"),
+        ("cafe\u0301 au", [(0, 4), (6, 8)], (0, 1), "cafe\u0301 au"),
+        ("cafe\u0301", [(0, 4)], (0, 0), "cafe\u0301"),
+        ("cafe\u0301s", [(0, 4), (4, 6)], (0, 0), "cafe"),  # the accent is in the next token
+        (" to be ", [(0, 3), (3, 7)], (0, 1), "to be"),
+        ("a  b", [(0, 1), (1, 3), (3, 4)], (1, 1), ""),
+    ],
+)
+def test_an_answer_has_the_accents_after_it_and_no_white_space_around_it(
+    context: str, spans: list[tuple[int, int]], tokens: tuple[int, int], text: str
+):
+    start, end = characters_of(context, np.array(spans, dtype=np.int32), *tokens)
+    assert context[start:end] == text

@@ -91,6 +91,7 @@ def test_several_labels_have_a_sigmoid_each() -> None:
     assert [task.is_right(e, p) for e, p in zip(examples, predictions, strict=True)] == [True, False]
     assert task.score(examples, predictions)["subset_accuracy"] == 0.5
     assert predictions[0].as_json()["label"] == ["fair", "good"]
+    assert task.predict(examples[0], [], [torch.tensor([0.0, -0.0, -1e-6])]).labels == ("bad", "fair")
 
 
 def test_pairs_are_ranked_by_the_probability_of_a_single_label() -> None:

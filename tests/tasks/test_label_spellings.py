@@ -14,7 +14,7 @@ import pytest
 
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.label_cells import bits, written_list
+from bertcli.tasks.label_cells import bits, separator_of, written_list
 from bertcli.tasks.labels import check_labels, label_set, spelled_as
 from tests.tasks.reading import choices, read, settings, write, write_jsonl
 
@@ -247,3 +247,12 @@ def test_numbers_among_choices_of_numbers(tmp_path: Path):
     with pytest.raises(UserError, match=r"if labels are numbers alone, set task.first_choice"):
         read(path, choices())
     assert read(path, choices(first_choice=1))[0].label == 0
+
+
+def test_a_separator_is_in_more_than_one_label_of_twenty_and_most_parts_are_labels_alone() -> None:
+    alone = ["a", "b"] * 19
+    assert separator_of([*alone, "a|b"]) is None
+    assert separator_of([*alone, "a|b", "b|a"]) is None
+    assert separator_of([*alone, "a|b", "b|a", "a|b"]) == "|"
+    assert separator_of([*alone, "a|b", "c|d", "e|f"]) is None
+    assert separator_of([*alone, "a|b", "b|a", "a|"]) is None

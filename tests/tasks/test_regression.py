@@ -36,6 +36,8 @@ def test_numbers_are_predicted_and_scored() -> None:
     assert predictions[0].as_json() == {"value": 4.0}
     assert task.score(EXAMPLES, predictions)["pearson"] == pytest.approx(1.0)
     assert [task.is_right(e, p) for e, p in zip(EXAMPLES, predictions, strict=True)] == [False, False]
+    assert [task.is_right(EXAMPLES[0], Value(number)) for number in (4.0, 4.1, 4.9)] == [False, True, True]
+    assert not task.is_right(EXAMPLES[0], Value(-4.4))
 
 
 def test_a_probability_is_learned_by_binary_cross_entropy() -> None:
