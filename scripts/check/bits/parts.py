@@ -95,13 +95,14 @@ def pretrain(both: Both) -> Found:
     yield "show-batch: stream hash and counts", compare_text(*stats), EXACT
 
 
-def pretrain_mlm(both: Both) -> Found:
-    """Masked tokens alone, micro-batches."""
-    settings = pretraining(both, "mlm", 24, objective="mlm")
+def pretrain_family(both: Both, family: str) -> Found:
+    """The objective of a family (BERT: masked tokens alone), in micro-batches."""
+    settings = pretraining(both, family, 24, **({"objective": "mlm"} if family == "bert" else {}))
+    settings["model"]["family"] = family
     settings["training"]["micro_batch_size"] = 8
-    config = both.write("mlm", settings)
+    config = both.write(family, settings)
     both.outputs("pretrain", str(config))
-    yield from _pretrained(both, "mlm")
+    yield from _pretrained(both, family)
     stats = both.outputs("show-batch", str(config), "--stats", "--batches", "24", "--json")
     yield "show-batch: stream hash and counts", compare_text(*stats), EXACT
 
@@ -178,3 +179,11 @@ def inference(both: Both) -> Found:
     pairs.write_text("".join(f"{line['text']}\t{line['other']}\n" for line in lines), encoding="utf-8")
     scored = both.outputs("predict-next", model, "--json", "--input", str(pairs))
     yield "predict-next", compare_text(*scored), EXACT
+
+
+def export(both: Both) -> Found:
+    """The vectors of each checkout's own ONNX folder of the old one's model."""
+    both.outputs("export", str(both.model()), "onnx", "--encoder")
+    texts = str(both.shared / "classification-dev.jsonl")
+    vectors = both.outputs("embed", "onnx", "--input", texts)
+    yield "embed with the exported encoder", compare_text(*vectors), EXACT
