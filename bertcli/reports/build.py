@@ -77,7 +77,8 @@ def build_report(views: Sequence[RunView], options: ReportOptions) -> str:
     if left_out:
         notes.lines.append(f"{left_out} more runs are not in the charts.")
     title = ", ".join(view.name for view in views)
-    model, parameters = parts.model if parts else None, list[tuple[str, str]]()
+    model = parts.model if parts else None
+    parameters: list[tuple[str, str]] = []
     if model is not None:  # `parameters()` gives a shared one once
         parameters.append(("parameters", number(sum(map(Tensor.numel, model.parameters())))))
     values = {

@@ -38,7 +38,7 @@ class TaskFacts(ABC):
         own_examples: the function that gives the examples of a file in the format of `formats` that is no
             table; not set if there is no such format.
         may_be_in: the function that says whether JSON or Parquet has labels of this task, and is no corpus;
-            None: it has if `recognize` recognizes it.
+            None: `recognize` decides.
     """
 
     type: ClassVar[str]

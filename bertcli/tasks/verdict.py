@@ -109,9 +109,9 @@ def share_verdict(
 def unless_noise(
     better: Verdict, said: str, blind: str, score: float, chance: float, noise: float, rows: int
 ) -> Verdict:
-    """`better`, unless the score exceeds the one of a blind answer by no more than noise.
+    """`better` if the score exceeds the one of a blind answer by more than noise.
 
-    The verdict is then that of `no_better`, or of `too_few` if no score could exceed it by more.
+    Else the verdict is that of `no_better`, or of `too_few` if no score could exceed it by more.
 
     Args:
         better: the verdict on a score that exceeds it by more than noise.

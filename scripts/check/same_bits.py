@@ -30,7 +30,8 @@ from bits.parts import Both, export, finetune, inference, pretrain, pretrain_fam
 from bits.tree import Tree
 from bits.without import REMOVALS, copy_without
 
-FAMILIES = ("bert", "albert", "electra", "modernbert")  # of the objectives mlm, mlm+sop, rtd; pre-norm layers
+FAMILIES = ("bert", "albert", "electra", "modernbert")
+"""Families to pretrain: their objectives are mlm, mlm+sop, rtd and mlm; the last has pre-norm layers."""
 PARTS = {
     "pretrain": pretrain,
     **{f"pretrain-{family}": partial(pretrain_family, family=family) for family in FAMILIES},
