@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.batches.slots import IS_NEXT, NOT_NEXT, draw_slots, walk
+from bertcli.batches.slots import IS_NEXT, NOT_NEXT, Spans, checked, draw_slots, walk
+from bertcli.system.errors import UserError
 
 
 @given(step=st.integers(0, 10**12), half=st.integers(1, 64), seed=st.integers(0, 2**40))
@@ -50,3 +52,18 @@ def test_a_walk_visits_every_place_once_a_round_in_an_order_of_that_round() -> N
     assert all(sorted(visited) == list(range(100)) for visited in rounds.tolist())
     assert (rounds[0] != rounds[1]).any()
     assert (walk(np.arange(100), 100, 1, "y") != rounds[0]).any()
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        ([5], [4], [7], [9]),  # a segment ends before it starts
+        ([-1], [2], [2], [3]),
+        ([4], [4], [7], [7]),  # no token
+        ([0], [6], [7], [9]),  # more tokens than the row has
+    ],
+)
+def test_impossible_spans_are_damage_of_the_store(spans: tuple[list[int], ...]) -> None:
+    assert checked(Spans(*map(np.array, ([0], [4], [7], [9]))), np.array([6]))
+    with pytest.raises(UserError, match="damaged"):
+        checked(Spans(*map(np.array, spans)), np.array([7]))

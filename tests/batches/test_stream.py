@@ -166,6 +166,9 @@ def test_reuse_of_few_true_pairs_is_reported(store: OpenStore) -> None:
     lines = BatchStream(posts, store.tokenizer, data_config(), 0, BatchSizes(8)).reuse_lines(100)
     assert any("2 places give a true pair, each used about 2e+02 times" in line for line in lines)
     assert any(line.startswith("warning: few places give a true pair") for line in lines)
+    many = make_store([[20]] * 50 + [[20, 20]] * 20)  # the pairs repeat more than the text, but not 10 times
+    lines = BatchStream(many, store.tokenizer, data_config(), 0, BatchSizes(8)).reuse_lines(100)
+    assert not any(line.startswith("warning") for line in lines)
 
 
 def test_a_store_goes_to_another_process_by_its_files(store: OpenStore) -> None:

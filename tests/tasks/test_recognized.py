@@ -157,6 +157,29 @@ def test_choices_in_columns_and_in_a_list(tmp_path: Path) -> None:
     assert look.comments["type"] == "question, a list of choices, and which of them is right"
 
 
+@pytest.mark.parametrize(
+    ("labels", "first", "why"),
+    [
+        ([0, 1, 2], None, None),
+        ([1, 2, 3], 1, "the labels count the choices from 1"),
+        ([1, 2, 1], 0, "no label tells whether the first choice is 0 or 1; or 1"),
+        (["A", "B", "C"], None, None),
+    ],
+)
+def test_the_number_of_the_first_choice(tmp_path: Path, labels: list[Any], first: int, why: str) -> None:
+    names = ("question", "ending0", "ending1", "ending2", "label")
+    rows = [names, *((f"What comes after {i}?", "one", "two", "six", labels[i % 3]) for i in range(20))]
+    found = find_task(seen(write_csv(tmp_path / "x.csv", rows)))
+    assert found.keys.get("first_choice") == first
+    assert found.comments.get("first_choice") == why
+
+
+def test_two_numbered_texts_before_the_choices_are_read_both(tmp_path: Path) -> None:
+    names = ("sent1", "sent2", "ending0", "ending1", "ending2", "label")
+    rows = [names, *((f"She opens door {i}.", "Then", "he", "she", "it", i % 3) for i in range(20))]
+    assert keys(write_csv(tmp_path / "x.csv", rows))["text"] == ["sent1", "sent2"]
+
+
 def test_conll_and_squad_are_told_by_their_form(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("Anna B-PER\nsleeps O\n\nRome B-LOC\nsleeps O\n\n" * 3)
     assert keys(tmp_path / "x.txt") == {"type": "token-classification"}
