@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.cli import options
 from bertcli.cli.options import count, flag, option
-from bertcli.config.section import MOST_TOKENS
+from bertcli.config.limits import MOST_TOKENS
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import in_options, say
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import Device, JsonLines, Model, argument, option
-from bertcli.config.section import MOST_ROWS
+from bertcli.config.limits import MOST_ROWS
 from bertcli.system.errors import UserError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.config.section import MOST, MOST_ROWS
+from bertcli.config.limits import MOST, MOST_ROWS
 
 
 def group(help: str) -> typer.Typer:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.options import Config, Json, Set, argument, flag, group, option
-from bertcli.config.section import MOST_TOKENS
+from bertcli.config.limits import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say

@@ -12,11 +12,10 @@ from typing import Annotated, Any, Generic, Literal, Never, Self
 from pydantic import Field, field_validator, model_validator
 
 from bertcli.config.languages import language_code
+from bertcli.config.limits import MOST, MOST_TOKENS
 from bertcli.config.model import ModelConfig
 from bertcli.config.section import (
     AUTO,
-    MOST,
-    MOST_TOKENS,
     Auto,
     BadBytes,
     ByMachine,

@@ -23,6 +23,8 @@ from pydantic import (
 )
 from typing_extensions import TypeVar
 
+from bertcli.config.limits import MOST, MOST_FOLDERS, MOST_ROWS, MOST_TOKENS
+
 
 def _expanded(path: str) -> str:
     if not path.strip():
@@ -41,14 +43,6 @@ def _expanded(path: str) -> str:
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, le=1e6)]
 Positive = Annotated[float, Field(gt=0.0, le=1e6)]
-MOST = 10**9
-"""Largest number of steps and the like: far more than anyone waits for, and products of two still fit into 64
-bits."""
-MOST_ROWS = MOST_TOKENS = 2**24
-"""Most rows of a step, tokens of a row, or entries of a vocabulary: larger tables would fill any memory."""
-MOST_FOLDERS = 500
-"""Most folders inside each other: Python makes and removes them by recursion, within its limit of 1,000
-calls."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from bertcli.config.limits import MOST_TOKENS
 from bertcli.config.section import (
-    MOST_TOKENS,
     Auto,
     BadBytes,
     Decoding,

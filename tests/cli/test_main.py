@@ -18,11 +18,11 @@ from tests.small_runs import run_process, run_warm, small_config, without_waitin
 Bertcli = Callable[..., tuple[int, str, str]]
 
 
-def test_help_imports_no_torch() -> None:
+def test_help_imports_neither_torch_nor_pydantic() -> None:
     program = (
         "import sys\n"
         "from bertcli.cli.main import COMMANDS, main\n"
-        "heavy = {'torch', 'tokenizers', 'numpy', 'yaml', 'filelock'}\n"
+        "heavy = {'torch', 'tokenizers', 'numpy', 'pydantic', 'yaml', 'filelock'}\n"
         "for words in [(), *((name,) for name in COMMANDS)]:\n"
         "    sys.argv = ['bertcli', *words, '--help']\n"
         "    try:\n        main()\n"
