@@ -37,6 +37,7 @@ class _Row(BaseModel):
     split: Literal["train", "heldout"]
     epoch: Annotated[float, Field(ge=0, le=1e9)] = 0
     tokens: Count = 0
+    skipped_steps: Count = 0
     seconds: Annotated[float, Field(ge=0, le=1e12)] = 0
     positive_label: str = ""
 

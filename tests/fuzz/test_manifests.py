@@ -147,6 +147,7 @@ def as_rows(tree: object) -> bytes:
 @example(metrics=as_rows([ROWS[0] | {"loss": "high"}]), verdict=as_json(VERDICT).encode())
 @example(metrics=as_rows([ROWS[0] | {"epoch": 1e-300}, ROWS[1]]), verdict=None)
 @example(metrics=as_rows([ROWS[0] | {"step": 10**30}]), verdict=None)
+@example(metrics=as_rows([ROWS[0] | {"skipped_steps": None}]), verdict=None)
 @example(metrics=as_rows([ROWS[0] | {"mlm_loss": 1e308}, ROWS[0] | {"mlm_loss": -1e308}]), verdict=None)
 @example(metrics=as_rows([ROWS[1] | {"split": "test"}, ROWS[1] | {"mlm_accuracy": [1]}]), verdict=None)
 @example(metrics=as_rows(ROWS), verdict=as_json(VERDICT | {"lines": 7}).encode())
