@@ -139,7 +139,7 @@ def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Pa
     first, second = start_ranks("pretrain", config(text, tmp_path))
     at_step(run, 6, first, first.terminate)
     second.terminate()
-    said = [rank.communicate(timeout=60) for rank in (first, second)]
+    said = [rank.communicate(timeout=300) for rank in (first, second)]
     assert [rank.returncode for rank in (first, second)] == [128 + signal.SIGTERM] * 2, said
     steps = [row["step"] for row in read_rows(run / "metrics.jsonl", "train")]
     assert (run / "checkpoints" / f"step-{steps[-1]:08d}").exists()  # saved, whatever step it was
