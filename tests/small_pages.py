@@ -71,7 +71,7 @@ def enter(folder: Path, patch: pytest.MonkeyPatch) -> None:
     for schema in _MOST:
         patch.setattr(schema, "model_validate", _validate_small(schema))
     for module in (fit_pretraining, fit_finetuning):
-        patch.setattr(module, "probe", lambda *given: speed(0.001, 1000))
+        patch.setattr(module, "probe", lambda plan, seconds: speed(0.001, 1000))
     patch.setattr(fit_pretraining, "matmul_rate", lambda *given, **named: 1e11)
     patch.setattr(fit_finetuning, "start_seconds", lambda module: 1.0)
     patch.chdir(folder)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from bertcli.cli.options import AnyConfig, Json, Set, argument, flag, number, option
 from bertcli.config.limits import MOST
+from bertcli.families.family import FamilyName
 from bertcli.system.terminal import say
 
 
@@ -27,17 +28,26 @@ def init(
     model: str | None = option(
         None, "The model to start with: a run, any model folder, or a hub id.", metavar="MODEL"
     ),
+    family: FamilyName | None = option(None, "Family of a new model, as in model.family.", metavar="NAME"),
+    device: str | None = option(
+        None,
+        "A GPU of another machine (h200, a100-80gb, ...) for which the run is calculated.",
+        metavar="NAME",
+    ),
 ) -> None:
     """Write a config for your files that runs as it is, with a reason for each value.
 
-    It looks at the text or the labels and at this machine. Some seconds of steps are measured, so that the
-    run takes the time that you give. Nothing else is written, and no file is replaced.
+    It looks at the text or the labels and at this machine. Some seconds of steps are measured, or with
+    --device calculated from a data sheet, so that the run takes the time that you give. Nothing else is
+    written, and no file is replaced.
 
     Example: bertcli init texts/ --minutes 30
     """
     from bertcli.advice.init.init import init as run
+    from bertcli.advice.init.written import Request
 
-    written = run(files, output, purpose, model=model, minutes=minutes, report=say)
+    request = Request(minutes, purpose, model=model, family=family, device=device)
+    written = run(files, output, request, report=say)
     for line in written.summary:
         say(line)
     say(f"written: {output}; next: bertcli {written.command} {shlex.quote(str(output))}")

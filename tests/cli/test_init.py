@@ -91,6 +91,20 @@ def test_a_table_that_may_be_plain_text_is_a_corpus_if_asked(run_bertcli, tmp_pa
     assert isinstance(load_either_config(tmp_path / "bertcli.yaml"), PretrainConfig)
 
 
+def test_a_family_and_a_gpu_of_another_machine(run_bertcli, text: Path, tmp_path: Path) -> None:
+    options = ("--family", "roberta", "--device", "h200", "--minutes", "60")
+    code, _, err = run_bertcli("init", "stories.txt", *options)
+    assert code == 0, err
+    assert "calculated: " in err
+    assert "measured: start" in err  # and the store, on this machine
+    config = load_either_config(tmp_path / "bertcli.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert config.model.family == "roberta"
+    said = comments(tmp_path / "bertcli.yaml")
+    assert "on h200 in bf16: calculated, not measured." in said.splitlines()[0]
+    assert "given with --family" in said
+
+
 def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
     write_model(tmp_path / "bert")
     code, _, err = run_bertcli("init", "stories.txt", "--minutes", "0.1", "--model", "bert")
@@ -108,6 +122,9 @@ def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
         ("x.txt", b"", (), "x.txt: is empty"),
         ("x.txt", b"\x7fELF" + bytes(99), (), "x.txt: is a program, not text"),
         ("x.txt", b"12 34\n", ("--for", "finetune"), "x.txt: is plain text, without labels"),
+        ("x.txt", b"12 34\n", ("--model", "m", "--family", "bert"), "give --model or --family, not both"),
+        ("x.txt", b"12 34\n", ("--device", "abacus"), "--device abacus: is unknown; give one of b200, "),
+        ("x.csv", b"text,label\nab,0\n", ("--family", "bert"), "--family: is for pretraining, and these"),
         ("x.json", b'{\n "a": 1\n}\n', (), "x.json: is JSON of another form than those that are read"),
         (
             "x.csv",

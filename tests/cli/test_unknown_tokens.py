@@ -38,7 +38,7 @@ def test_init_chooses_a_vocabulary_that_reads_the_text(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bertcli.advice.init.fit_pretraining.start_seconds", lambda module: 1.0)
-    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *_, report: FIT)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *given, **named: FIT)
     line = (TEXTS | UNBROKEN)[name]
     text = "\n\n".join(f"{line}\n{line} {number}" for number in range(1 + 6000 // len(line.encode())))
     Path("text.txt").write_text(text, encoding="utf-8")

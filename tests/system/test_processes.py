@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_init_starts_no_code_of_the_current_folder(
     here: Path, run_bertcli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *_, report: FIT)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *given, **named: FIT)
     (here / "text.txt").write_text("The cat sat on the mat. It was dark.\n\n" * 200)
     code, _, err = run_bertcli("init", "text.txt", "--for", "pretrain")
     assert code == 0, err

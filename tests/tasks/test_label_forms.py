@@ -10,6 +10,7 @@ import pytest
 from bertcli.advice.init.init import init
 from bertcli.advice.init.labeled import look_at_rows
 from bertcli.advice.init.task import can_be_labeled, doubtful_columns, find_task
+from bertcli.advice.init.written import Request
 from bertcli.system.errors import UserError
 from tests.advice.init.files import MESSAGES, seen, write_csv, write_jsonl
 
@@ -152,7 +153,7 @@ def test_what_cannot_be_read_is_named_and_is_no_corpus(tmp_path: Path, row: Any,
     with pytest.raises(UserError, match=message):
         find_task(seen(path))
     with pytest.raises(UserError, match=message):
-        init([str(path)], tmp_path / "x.yaml", None, model=None, minutes=1.0, report=lambda line: None)
+        init([str(path)], tmp_path / "x.yaml", Request(minutes=1.0), report=lambda line: None)
 
 
 def test_decisions_of_prodigy_are_no_labels(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bertcli.advice.init.files import Found, check_encodings
 from bertcli.advice.init.fit_pretraining import start_seconds
 from bertcli.advice.init.labeled import length_keys, look_at_rows, shown_name, split_files
 from bertcli.advice.init.task import find_task
-from bertcli.advice.init.written import Written, in_words, predicted
+from bertcli.advice.init.written import Request, Written, in_words, predicted
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
@@ -160,19 +160,13 @@ _ORDER = (
 """The order of the keys of `task` in the YAML."""
 
 
-def write_finetuning(
-    found: Found, output_dir: str, model: str | None, seconds: float, report: Report
-) -> Written:
-    """The config of a fine-tuning run.
-
-    Args:
-        model: the model to start with; None: a published one for the language.
-        seconds: time of the whole run.
-        report: a function that takes lines for the user.
+def write_finetuning(found: Found, output_dir: str, request: Request, report: Report) -> Written:
+    """The config of a fine-tuning run. `report` takes lines for the user.
 
     Raises:
         UserError: a file shows no task that can be read; a given model is missing.
     """
+    seconds = 60 * request.minutes
     check_encodings(found.seen)
     seen, dev, test = split_files(found.seen)
     train, task = shown_name(seen.path), find_task(seen)
@@ -182,7 +176,7 @@ def write_finetuning(
         report(f"  {line}")
     texts = [text for example in rows.train[:_LANGUAGE_ROWS] for text in example.texts]
     language = likely_language(texts)[0] or "en"
-    start = choose_model(model, language, task.keys["type"])
+    start = choose_model(request.model, language, task.keys["type"])
     lengths, reasons = length_keys(rows.train, task.keys["type"], start.folder)
     keys, comments = task.keys | rows.keys | lengths, task.comments | rows.comments | reasons
     value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}

@@ -4,9 +4,12 @@ import subprocess
 import sys
 import time
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+from bertcli.advice.bench.devices import KnownDevice, calculated
 from bertcli.advice.bench.plan import Plan, plan_pretraining
 from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.bench.timing import matmul_rate
@@ -75,7 +78,9 @@ class PretrainingFit:
         return self.batch_size / self.speed.seconds
 
 
-def fit_pretraining(prepared: Prepared, seconds: float, longest: float, report: Report) -> PretrainingFit:
+def fit_pretraining(
+    prepared: Prepared, seconds: float, longest: float, report: Report, known: KnownDevice | None = None
+) -> PretrainingFit:
     """The largest preset and row length with which a run reads `ROWS` rows in its time, else the smallest.
 
     The candidates that may fit are measured, from the largest to the smallest.
@@ -84,29 +89,35 @@ def fit_pretraining(prepared: Prepared, seconds: float, longest: float, report: 
         seconds: time for steps and evaluations.
         longest: largest number of tokens in a row that the text, or a given model, can fill.
         report: a function called with each measurement.
+        known: the device for which steps are calculated; None: they are measured on this machine.
     """
     lengths = [length for length in LENGTHS[:-1] if length <= longest] or [LENGTHS[-1]]
     is_given = prepared.config.model.init_from is not None
     candidates = [(preset, length) for preset in ([None] if is_given else PRESETS) for length in lengths]
-    device = resolve_device(prepared.config.training.device)
-    rate = matmul_rate(device, resolve_precision(prepared.config.training.precision, device), seconds=0.2)
+    if known is None:
+        device = resolve_device(prepared.config.training.device)
+        precision = resolve_precision(prepared.config.training.precision, device)
+        rate, timed = matmul_rate(device, precision, seconds=0.2), partial(probe, seconds=SECONDS)
+    else:
+        rate, timed = known.rate(known.precision), partial(calculated, known=known)
 
-    def measured(preset: str | None, length: int) -> PretrainingFit:
-        fit = _fit(prepared, preset, length, seconds=seconds)
+    def tried(preset: str | None, length: int) -> PretrainingFit:
+        fit = _fit(prepared, preset, length, seconds=seconds, timed=timed)
         training = fit.speed.training
+        where = f"on {training.device}" if known is None else "as calculated"
         report(
-            f"measured: {preset or 'the model'} with rows of {length} tokens, {fit.rows_per_second:,.0f} "
-            f"rows/s on {training.device} in {training.precision}"
+            f"{'measured' if known is None else 'calculated'}: {preset or 'the model'} with rows of {length} "
+            f"tokens, {fit.rows_per_second:,.0f} rows/s {where} in {training.precision}"
         )
         return fit
 
     for preset, length in candidates[:-1]:
         plan = _plan(prepared, preset, length, batch_size=BATCH_SIZES[0][0])
         if _may_fit(plan, prepared, seconds, rate=rate):
-            fit = measured(preset, length)
+            fit = tried(preset, length)
             if fit.rows >= ROWS or fit.ends_early:
                 return fit
-    return measured(*candidates[-1])
+    return tried(*candidates[-1])
 
 
 def _may_fit(plan: Plan, prepared: Prepared, seconds: float, rate: float) -> bool:
@@ -128,10 +139,12 @@ def _plan(prepared: Prepared, preset: str | None, length: int, batch_size: int) 
     )
 
 
-def _fit(prepared: Prepared, preset: str | None, length: int, seconds: float) -> PretrainingFit:
+def _fit(
+    prepared: Prepared, preset: str | None, length: int, seconds: float, timed: Callable[[Plan], Probe]
+) -> PretrainingFit:
     """The steps that fit, with the batch size and first short rows that `training.recipe` would decide."""
     for batch_size, below in BATCH_SIZES:
-        run = _measured(prepared, preset, length, batch_size=batch_size)
+        run = _timed(prepared, preset, length, batch_size=batch_size, timed=timed)
         by_time = bisect_right(range(_MOST_STEPS), seconds, key=run.seconds)
         by_text = bisect_right(range(_MOST_STEPS), _READS * prepared.tokens, key=run.tokens)
         steps = _rounded(max(_LEAST_STEPS, min(by_time, by_text) - 1))
@@ -151,7 +164,7 @@ def _fit(prepared: Prepared, preset: str | None, length: int, seconds: float) ->
 
 @dataclass(frozen=True)
 class _Run:
-    """A run whose steps were measured.
+    """A run whose steps were measured, or calculated.
 
     Attributes:
         full, short: speed of steps with full rows, and of those with short rows at the start; None: no such.
@@ -179,11 +192,13 @@ class _Run:
         return first * getattr(self.short, what) + (steps - first) * full
 
 
-def _measured(prepared: Prepared, preset: str | None, length: int, batch_size: int) -> _Run:
+def _timed(
+    prepared: Prepared, preset: str | None, length: int, batch_size: int, timed: Callable[[Plan], Probe]
+) -> _Run:
     config, short = prepared.config, None
-    full = probe(_plan(prepared, preset, length, batch_size=batch_size), SECONDS)
+    full = timed(_plan(prepared, preset, length, batch_size=batch_size))
     if config.model.init_from is None and length >= 2 * config.data.short_length:
-        short = probe(_plan(prepared, preset, config.data.short_length, batch_size=batch_size), SECONDS)
+        short = timed(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
     batches = min(config.evaluation.batches, prepared.heldout_tokens / full.tokens)
     # A forward pass is a third of a step.
     return _Run(batch_size, full, short, evaluations=EVALUATIONS * batches / 3 * full.seconds)

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from bertcli.advice.init.files import KIND_NAMES, Found, find_files, suffix_of
 from bertcli.advice.init.finetuning import write_finetuning
@@ -12,48 +11,44 @@ from bertcli.advice.init.kinds import LABELED, TEXTS
 from bertcli.advice.init.labeled import split_of
 from bertcli.advice.init.pretraining import write_pretraining
 from bertcli.advice.init.task import can_be_labeled, doubtful_columns
-from bertcli.advice.init.written import Written
+from bertcli.advice.init.written import Purpose, Request, Written
 from bertcli.config.keys import CONFIGS
 from bertcli.config.load import check_config, parse_yaml
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in
 from bertcli.system.terminal import Report
 
-Purpose = Literal["pretrain", "finetune"]
 _LISTED = 3
 _TABLES = (".tsv", ".tab", ".csv", ".conll", ".conllu", ".bio", ".iob")
 """Suffixes of files that are not plain text."""
 
 
-def init(
-    names: Sequence[str],
-    output: Path,
-    purpose: Purpose | None,
-    model: str | None,
-    minutes: float,
-    report: Report,
-) -> Written:
+def init(names: Sequence[str], output: Path, request: Request, report: Report) -> Written:
     """Write a config for these files to `output`.
 
     Args:
         names: files, folders, globs, or a bundled sample.
-        purpose: pretraining or fine-tuning; None: the content of the files decides.
-        model: the model to start with; None: a new one, or for fine-tuning a published one.
-        minutes: time that the run may take.
         report: a function that takes lines for the user.
 
     Raises:
-        UserError: `output` exists or cannot be written; the files give no config.
+        UserError: `output` exists or cannot be written; the files give no config; options exclude each other.
     """
     _check_output(output)
+    if request.model is not None and request.family is not None:
+        raise UserError("give --model or --family, not both: the model has its own family")
     found = find_files(names, output)
     for line in found.left_out[:_LISTED]:
         report(f"left out: {line}")
     if len(found.left_out) > _LISTED:
         report(f"left out: and {len(found.left_out) - _LISTED:,} more files")
-    chosen = _purpose(found, purpose, report)
+    chosen = _purpose(found, request.purpose, report)
+    for option in ("family", "device"):
+        if chosen == "finetune" and getattr(request, option) is not None:
+            raise UserError(
+                f"--{option}: is for pretraining, and these files are for fine-tuning; leave it out"
+            )
     write = write_pretraining if chosen == "pretrain" else write_finetuning
-    written = write(found, _output_dir(names), model, seconds=60 * minutes, report=report)
+    written = write(found, _output_dir(names), request, report)
     check_config(CONFIGS[chosen], parse_yaml(written.text, "the config"), "the config")
     try:
         with open(output, "x", encoding="utf-8") as file:

@@ -5,23 +5,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bertcli.advice.bench.devices import known_device
 from bertcli.advice.init import fit_pretraining as fitting
 from bertcli.advice.init.amount import Amount, Prepared, measure_amount, prepared, that_fit, with_bytes
 from bertcli.advice.init.corpus import CorpusLook, look_at_corpus
 from bertcli.advice.init.files import Found
-from bertcli.advice.init.written import Written, in_words, predicted
+from bertcli.advice.init.written import Request, Written, in_words, predicted
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import MOST_UNKNOWN, UNKNOWN, unknown
+from bertcli.families.registry import NEW
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
 from bertcli.tokenizer.normalize import casing_rules
-from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, decide_recipe
+from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, USUAL_FAMILY, WHY_FAMILY, decide_recipe
 
 _FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
@@ -30,20 +32,14 @@ _ONE_SENTENCE = 0.5
 """Largest share of documents with one sentence, which give no pairs."""
 
 
-def write_pretraining(
-    found: Found, output_dir: str, model: str | None, seconds: float, report: Report
-) -> Written:
-    """The config of a pretraining run.
-
-    Args:
-        model: the folder of a model to continue from; None: a new model.
-        seconds: time of the whole run.
-        report: a function that takes lines for the user.
+def write_pretraining(found: Found, output_dir: str, request: Request, report: Report) -> Written:
+    """The config of a pretraining run. `report` takes lines for the user.
 
     Raises:
         UserError: the text cannot be read, is too short, or gives no store; the model is missing.
     """
-    look = look_at_corpus(found)
+    known = None if request.device is None else known_device(request.device)
+    look, seconds = look_at_corpus(found), 60 * request.minutes
     for line in look.notes:
         report(line)
     amount = measure_amount(found.sources, look.config)
@@ -53,8 +49,9 @@ def write_pretraining(
             f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
             "some pages or more"
         )
-    objective = _objective(look, amount)
-    config, whole = _start(look, amount, output_dir, model=model, objective=objective), amount
+    family = NEW[request.family or USUAL_FAMILY].family
+    objective = _objective(look, amount) if request.model or family.pair_objective else None
+    config, whole = _start(look, amount, output_dir, request=request, objective=objective), amount
     started = fitting.start_seconds("bertcli.training.pretraining")
     with ExitStack() as scratch:
         ready = scratch.enter_context(prepared(config, found.sources, amount))
@@ -63,17 +60,17 @@ def write_pretraining(
             names = [str(source.path) for source in sources]
             look = replace(look, config=with_values(look.config, {"files": names}))
             amount = measure_amount(sources, look.config)
-            config = _start(look, amount, output_dir, model=model, objective=objective)
+            config = _start(look, amount, output_dir, request=request, objective=objective)
             ready = scratch.enter_context(prepared(config, sources, amount))
         if ready.unk_rate >= MOST_UNKNOWN:
             raise UserError(
-                f"{unknown(ready.unk_rate)}. Leave --model {model} out for a new model, whose vocabulary "
-                "reads this text, or name a model that was trained on such text"
+                f"{unknown(ready.unk_rate)}. Leave --model {request.model} out for a new model, whose "
+                "vocabulary reads this text, or name a model that was trained on such text"
             )
         report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
         left = max(0.0, seconds - started - ready.seconds)
         longest = _longest(ready, amount)
-        fit = fitting.fit_pretraining(ready, left, longest, report=report)
+        fit = fitting.fit_pretraining(ready, left, longest, report=report, known=known)
     plan = PretrainingPlan(
         look=look,
         amount=amount,
@@ -84,7 +81,7 @@ def write_pretraining(
         prepared=ready,
         fit=fit,
         started=started,
-        budget=seconds,
+        request=request,
     )
     return pretraining_written(plan)
 
@@ -101,17 +98,17 @@ def _objective(look: CorpusLook, amount: Amount) -> Line | None:
 
 
 def _start(
-    look: CorpusLook, amount: Amount, output_dir: str, model: str | None, objective: Line | None
+    look: CorpusLook, amount: Amount, output_dir: str, request: Request, objective: Line | None
 ) -> PretrainConfig:
     """The config with kind and size of the vocabulary, before model, rows and steps are chosen."""
     value: dict[str, Any] = {"output_dir": output_dir, "corpus": look.config.model_dump()}
     if objective is not None:
         value["data"] = {"objective": objective.value}
-    if model is not None:
-        value["model"] = {"init_from": model}
+    if request.model is not None:
+        value["model"] = {"init_from": request.model}
+        return check_config(PretrainConfig, value, "the config")
+    value["model"] = {"family": request.family or USUAL_FAMILY}
     config = check_config(PretrainConfig, value, "the config")
-    if model is not None:
-        return config
     if amount.unread > UNKNOWN:
         return with_bytes(config)
     vocab_size = decide_recipe(config, lambda line: None).tokenizer.vocab_size
@@ -142,7 +139,6 @@ class PretrainingPlan:
         objective: the line of the objective; None: auto decides.
         config: the config before model, rows and steps were chosen.
         started: seconds until the command begins to work.
-        budget: seconds that the run may take.
     """
 
     look: CorpusLook
@@ -154,30 +150,36 @@ class PretrainingPlan:
     prepared: Prepared
     fit: fitting.PretrainingFit
     started: float
-    budget: float
+    request: Request
 
     @property
     def seconds(self) -> float:
         """Time of the whole command."""
         return self.started + self.prepared.seconds + self.fit.seconds
 
+    @property
+    def budget(self) -> float:
+        """Seconds that the run may take."""
+        return 60 * self.request.minutes
+
 
 def pretraining_written(plan: PretrainingPlan) -> Written:
     """The config and the lines that describe it."""
-    fit, time = plan.fit, predicted(plan.seconds, plan.fit.speed.training)
+    fit, device = plan.fit, plan.request.device
+    time, how = predicted(plan.seconds, fit.speed.training, device), "calculated" if device else "measured"
     can_be_longer = fit.max_length < fitting.LENGTHS[0] <= plan.longest
     longer = f"; or {fitting.LENGTHS[0]}, in about twice the time" if can_be_longer else ""
     length = Line("max_length", fit.max_length, beside=f"tokens of a row{longer}")
     steps = (
         f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, {_read(fit.reads)}. "
-        f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second (measured)"
+        f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second ({how})"
     )
     lines: list[Line | Block] = [
         Line("output_dir", plan.config.output_dir),
         Block("corpus", list(_corpus(plan))),
         *_tokenizer(plan),
         Block("data", [plan.objective, length] if plan.objective else [length]),
-        Block("model", [_model(plan)]),
+        Block("model", list(_model(plan))),
         Block("training", [Line("steps", fit.steps, beside=steps)]),
         Block("evaluation", [Line("every_steps", max(1, fit.steps // fitting.EVALUATIONS))]),
         Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
@@ -230,10 +232,14 @@ def _why_bytes(plan: PretrainingPlan) -> str | None:
     return None
 
 
-def _model(plan: PretrainingPlan) -> Line:
+def _model(plan: PretrainingPlan) -> Iterator[Line]:
     fit = plan.fit
     if fit.preset is None:
-        return Line("init_from", plan.config.model.init_from, beside="given with --model")
+        yield Line("init_from", plan.config.model.init_from, beside="given with --model")
+        return
+    family = plan.config.model.family
+    why = "given with --family" if plan.request.family else WHY_FAMILY
+    yield Line("family", family, beside=why)
     larger = fitting.PRESETS[: fitting.PRESETS.index(fit.preset)]
     if fit.rows < fitting.ROWS and not fit.ends_early:
         reason = f"the smallest; a larger one reads far fewer than {fitting.ROWS:,} rows in the time"
@@ -244,7 +250,7 @@ def _model(plan: PretrainingPlan) -> Line:
     else:
         reason = f"the largest that reads {fitting.ROWS:,} rows in the time, for which the text is enough"
         reason += f"; or {larger[-1]}" if larger else ""
-    return Line("preset", fit.preset, beside=reason)
+    yield Line("preset", fit.preset, beside=reason)
 
 
 def _read(reads: float) -> str:
@@ -256,7 +262,11 @@ def _read(reads: float) -> str:
 
 def _summary(plan: PretrainingPlan) -> Iterator[str]:
     fit = plan.fit
-    what = f"model {fit.preset}" if fit.preset else f"the model in {plan.config.model.init_from}"
+    what = (
+        f"{plan.config.model.family} {fit.preset}"
+        if fit.preset
+        else f"the model in {plan.config.model.init_from}"
+    )
     yield (
         f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, which "
         f"read {_read(fit.reads)}"

@@ -203,7 +203,7 @@ def test_init_and_check_data_give_the_same_numbers(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bertcli.advice.init.fit_pretraining.start_seconds", lambda module: 1.0)
-    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *_, report: FIT)
+    monkeypatch.setattr("bertcli.advice.init.fit_pretraining.fit_pretraining", lambda *given, **named: FIT)
     (tmp_path / "texts").mkdir()
     for name, text in files.items():
         (tmp_path / "texts" / name).write_bytes(text.encode(errors="surrogateescape"))

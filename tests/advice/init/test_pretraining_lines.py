@@ -8,6 +8,7 @@ from bertcli.advice.init.amount import Amount, Prepared
 from bertcli.advice.init.corpus import CorpusLook
 from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit
 from bertcli.advice.init.pretraining import PretrainingPlan, pretraining_written
+from bertcli.advice.init.written import Request
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from tests.advice.init.files import speed
@@ -24,6 +25,7 @@ def written(
     """The summary and the config, with each comment on one line."""
     corpus = {"files": ["a.txt"], "language": language}
     value = {"output_dir": "runs/x", "corpus": corpus, "tokenizer": {"vocab_size": 400}}
+    value["model"] = {"family": "bert"}
     config = check_config(PretrainConfig, value, "test")
     plan = PretrainingPlan(
         look=CorpusLook(config.corpus),
@@ -44,7 +46,7 @@ def written(
             speed=speed(0.1, 1000),
         ),
         started=1.0,
-        budget=60.0,
+        request=Request(minutes=1.0),
     )
     result = pretraining_written(plan)
     return " ".join("\n".join([*result.summary, result.text]).replace("#", " ").split())
