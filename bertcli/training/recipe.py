@@ -15,7 +15,7 @@ from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sample import count_characters, text_bytes
 from bertcli.corpus.sources import find_present, find_sources
-from bertcli.families.family import FamilyName, Fresh
+from bertcli.families.family import Fresh
 from bertcli.families.registry import fresh_of
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.init_from import check_teacher
@@ -38,9 +38,6 @@ KEYS = (
 
 BYTES_PER_TOKEN = 4.3
 """Bytes per token of English text in UTF-8; assumed for any text."""
-USUAL_FAMILY: FamilyName = "bert"
-"""The family that `bertcli init` gives a new model."""
-WHY_FAMILY = "or modernbert: no sentence pairs, and a lower loss after the same minutes"
 LARGEST_VOCABULARY = 30522
 """The size of BERT's own vocabulary."""
 ROWS_TO_LOOK_AROUND = 60_000

@@ -2,7 +2,8 @@
 
     python scripts/check/lines_of_code.py bertcli [OTHER/bertcli ...]
 
-Prints the total of each tree, the median length of its files (all lines), and the longest one.
+Prints the total of each tree, the share of imports in it, the median length of its files (all lines), and the
+longest one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,17 @@ def main() -> None:
         lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in files]
         total = sum(map(lines_of_code, files))
         median, longest = statistics.median(lengths), max(lengths)
-        print(f"{root}: {total:,} lines of code; files: median {median:g}, longest {longest}")
+        imports = sum(map(import_lines, files)) / total
+        print(
+            f"{root}: {total:,} lines of code, {imports:.1%} of them imports; files: median {median:g}, "
+            f"longest {longest}"
+        )
+
+
+def import_lines(path: Path) -> int:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
 
 
 def lines_of_code(path: Path) -> int:

@@ -103,6 +103,8 @@ def test_a_family_and_a_gpu_of_another_machine(run_bertcli, text: Path, tmp_path
     said = comments(tmp_path / "bertcli.yaml")
     assert "on h200 in bf16: calculated, not measured." in said.splitlines()[0]
     assert "given with --family" in said
+    assert "chosen: roberta " in err
+    assert "note: h200: a compiled step of 256 rows" in err
 
 
 def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:

@@ -37,6 +37,11 @@ class KnownDevice:
     memory: float
     compared: str = ""
 
+    @property
+    def comparison(self) -> str:
+        """`compared`, or that there was no comparison, in words."""
+        return self.compared or "no run on this GPU was ever compared with such figures"
+
     def rate(self, precision: Precision) -> float:
         """Operations per second; bf16 without hardware support is as fast as fp32."""
         return self.half if precision in ("fp16", self.precision) else self.fp32

@@ -59,7 +59,7 @@ def estimate(config: PretrainConfig | FinetuneConfig, device: str | None) -> dic
         given += [
             f"calculated: {SHARE_OF_PEAK:.0%} of the rate in the data sheet of {device}, and no micro-batch "
             f"faster than its kernels can be launched ({launched:.1f} ms)",
-            f"{device}: {known.compared or 'no run on this GPU was ever compared with such figures'}",
+            f"{device}: {known.comparison}",
         ]
     training, tokens_per_s = seen.training, seen.tokens / seen.seconds
     disk = _disk(plan)

@@ -83,12 +83,12 @@ def fit_pretraining(
 ) -> PretrainingFit:
     """The largest preset and row length with which a run reads `ROWS` rows in its time, else the smallest.
 
-    The candidates that may fit are measured, from the largest to the smallest.
+    The candidates that may fit are measured or calculated, from the largest to the smallest.
 
     Args:
         seconds: time for steps and evaluations.
         longest: largest number of tokens in a row that the text, or a given model, can fill.
-        report: a function called with each measurement.
+        report: a function called with a line for each of these.
         known: the device for which steps are calculated; None: they are measured on this machine.
     """
     lengths = [length for length in LENGTHS[:-1] if length <= longest] or [LENGTHS[-1]]
@@ -97,17 +97,17 @@ def fit_pretraining(
     if known is None:
         device = resolve_device(prepared.config.training.device)
         precision = resolve_precision(prepared.config.training.precision, device)
-        rate, timed = matmul_rate(device, precision, seconds=0.2), partial(probe, seconds=SECONDS)
+        rate, speed_of = matmul_rate(device, precision, seconds=0.2), partial(probe, seconds=SECONDS)
     else:
-        rate, timed = known.rate(known.precision), partial(calculated, known=known)
+        rate, speed_of = known.rate(known.precision), partial(calculated, known=known)
 
     def tried(preset: str | None, length: int) -> PretrainingFit:
-        fit = _fit(prepared, preset, length, seconds=seconds, timed=timed)
+        fit = _fit(prepared, preset, length, seconds=seconds, speed_of=speed_of)
         training = fit.speed.training
-        where = f"on {training.device}" if known is None else "as calculated"
+        how, where = ("measured", f" on {training.device}") if known is None else ("calculated", "")
         report(
-            f"{'measured' if known is None else 'calculated'}: {preset or 'the model'} with rows of {length} "
-            f"tokens, {fit.rows_per_second:,.0f} rows/s {where} in {training.precision}"
+            f"{how}: {preset or 'the model'} with rows of {length} tokens, {fit.rows_per_second:,.0f} "
+            f"rows/s{where} in {training.precision}"
         )
         return fit
 
@@ -140,11 +140,11 @@ def _plan(prepared: Prepared, preset: str | None, length: int, batch_size: int) 
 
 
 def _fit(
-    prepared: Prepared, preset: str | None, length: int, seconds: float, timed: Callable[[Plan], Probe]
+    prepared: Prepared, preset: str | None, length: int, seconds: float, speed_of: Callable[[Plan], Probe]
 ) -> PretrainingFit:
     """The steps that fit, with the batch size and first short rows that `training.recipe` would decide."""
     for batch_size, below in BATCH_SIZES:
-        run = _timed(prepared, preset, length, batch_size=batch_size, timed=timed)
+        run = _run_of(prepared, preset, length, batch_size=batch_size, speed_of=speed_of)
         by_time = bisect_right(range(_MOST_STEPS), seconds, key=run.seconds)
         by_text = bisect_right(range(_MOST_STEPS), _READS * prepared.tokens, key=run.tokens)
         steps = _rounded(max(_LEAST_STEPS, min(by_time, by_text) - 1))
@@ -192,13 +192,13 @@ class _Run:
         return first * getattr(self.short, what) + (steps - first) * full
 
 
-def _timed(
-    prepared: Prepared, preset: str | None, length: int, batch_size: int, timed: Callable[[Plan], Probe]
+def _run_of(
+    prepared: Prepared, preset: str | None, length: int, batch_size: int, speed_of: Callable[[Plan], Probe]
 ) -> _Run:
     config, short = prepared.config, None
-    full = timed(_plan(prepared, preset, length, batch_size=batch_size))
+    full = speed_of(_plan(prepared, preset, length, batch_size=batch_size))
     if config.model.init_from is None and length >= 2 * config.data.short_length:
-        short = timed(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
+        short = speed_of(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
     batches = min(config.evaluation.batches, prepared.heldout_tokens / full.tokens)
     # A forward pass is a third of a step.
     return _Run(batch_size, full, short, evaluations=EVALUATIONS * batches / 3 * full.seconds)

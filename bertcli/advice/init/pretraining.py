@@ -12,18 +12,18 @@ from bertcli.advice.init.corpus import CorpusLook, look_at_corpus
 from bertcli.advice.init.files import Found
 from bertcli.advice.init.written import Request, Written, in_words, predicted
 from bertcli.config.load import check_config
+from bertcli.config.model import ModelConfig
 from bertcli.config.run import with_values
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import MOST_UNKNOWN, UNKNOWN, unknown
-from bertcli.families.registry import NEW
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.objectives.registry import MLM
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
 from bertcli.tokenizer.normalize import casing_rules
-from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, USUAL_FAMILY, WHY_FAMILY, decide_recipe
+from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, decide_recipe
 
 _FEWEST_BYTES = 5_000
 _MOST_PREPARING = 0.5
@@ -49,8 +49,8 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
             f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
             "some pages or more"
         )
-    family = NEW[request.family or USUAL_FAMILY].family
-    objective = _objective(look, amount) if request.model or family.pair_objective else None
+    has_pairs = ModelConfig(family=request.family).fresh.family.pair_objective is not None
+    objective = _objective(look, amount) if has_pairs else None
     config, whole = _start(look, amount, output_dir, request=request, objective=objective), amount
     started = fitting.start_seconds("bertcli.training.pretraining")
     with ExitStack() as scratch:
@@ -107,7 +107,7 @@ def _start(
     if request.model is not None:
         value["model"] = {"init_from": request.model}
         return check_config(PretrainConfig, value, "the config")
-    value["model"] = {"family": request.family or USUAL_FAMILY}
+    value["model"] = {"family": request.family}
     config = check_config(PretrainConfig, value, "the config")
     if amount.unread > UNKNOWN:
         return with_bytes(config)
@@ -237,9 +237,8 @@ def _model(plan: PretrainingPlan) -> Iterator[Line]:
     if fit.preset is None:
         yield Line("init_from", plan.config.model.init_from, beside="given with --model")
         return
-    family = plan.config.model.family
-    why = "given with --family" if plan.request.family else WHY_FAMILY
-    yield Line("family", family, beside=why)
+    if plan.request.family is not None:
+        yield Line("family", plan.request.family, beside="given with --family")
     larger = fitting.PRESETS[: fitting.PRESETS.index(fit.preset)]
     if fit.rows < fitting.ROWS and not fit.ends_early:
         reason = f"the smallest; a larger one reads far fewer than {fitting.ROWS:,} rows in the time"
@@ -262,11 +261,8 @@ def _read(reads: float) -> str:
 
 def _summary(plan: PretrainingPlan) -> Iterator[str]:
     fit = plan.fit
-    what = (
-        f"{plan.config.model.family} {fit.preset}"
-        if fit.preset
-        else f"the model in {plan.config.model.init_from}"
-    )
+    name = f"{plan.request.family or 'model'} {fit.preset}"
+    what = name if fit.preset else f"the model in {plan.config.model.init_from}"
     yield (
         f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, which "
         f"read {_read(fit.reads)}"
@@ -276,6 +272,8 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     elif plan.prepared.unk_rate > UNKNOWN:
         yield f"warning: {unknown(plan.prepared.unk_rate)}"
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
+    if plan.request.device is not None:
+        yield f"note: {plan.request.device}: {known_device(plan.request.device).comparison}"
     if casing := _casing(plan):
         yield f"note: the vocabulary is lower-cased, {casing}; tokenizer.lowercase: false keeps the case"
     if plan.share < 1.0:

@@ -25,7 +25,6 @@ def written(
     """The summary and the config, with each comment on one line."""
     corpus = {"files": ["a.txt"], "language": language}
     value = {"output_dir": "runs/x", "corpus": corpus, "tokenizer": {"vocab_size": 400}}
-    value["model"] = {"family": "bert"}
     config = check_config(PretrainConfig, value, "test")
     plan = PretrainingPlan(
         look=CorpusLook(config.corpus),
