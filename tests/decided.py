@@ -8,6 +8,8 @@ from typing import Any
 from bertcli.config.load import check_config
 from bertcli.config.run import DataRecipe, ModelRecipe, PretrainRecipe, TokenizerRecipe
 
+TRAINING = {"batch_size": 256, "optimizer": "muon", "learning_rate": 1e-3, "warmup_steps": 0}
+
 
 def data_config(**keys: Any) -> DataRecipe:
     return DataRecipe.model_validate(
@@ -30,6 +32,6 @@ def recipe(value: Mapping[str, Any]) -> PretrainRecipe:
         "tokenizer": tokenizer_config(**value.get("tokenizer", {})),
         "data": data_config(**value.get("data", {})),
         "model": model_config(**value.get("model", {})),
-        "training": {"batch_size": 256, "learning_rate": 1e-3, "warmup_steps": 0} | value.get("training", {}),
+        "training": TRAINING | value.get("training", {}),
     }
     return check_config(PretrainRecipe, {**value, **sections}, "test")

@@ -60,6 +60,7 @@ def small_config(text: Path, output_dir: Path, **sections: dict[str, Any]) -> di
             "steps": 12,
             "batch_size": 8,
             "micro_batch_size": 4,
+            "optimizer": "muon",
             "learning_rate": 1.0e-3,
             "warmup_steps": 3,
             "device": "cpu",

@@ -11,6 +11,7 @@ from bertcli.config.section import (
     Count,
     FilePath,
     LoopConfig,
+    OptimizerName,
     Positive,
     Rows,
     Section,
@@ -45,6 +46,9 @@ class FinetuneTrainingConfig(LoopConfig[Never, ByMachine], Generic[ByMachine]):
     """Number of passes over the rows; a fraction such as 0.5 is possible."""
     batch_size: Rows = 32
     """Rows per optimizer step."""
+    optimizer: OptimizerName = "adamw"
+    """Rule of the steps. adamw: AdamW for all parameters (Loshchilov and Hutter 2019); muon: Muon for the
+    matrices of the layers (Jordan et al. 2024), AdamW for all others."""
     learning_rate: Positive = 2.0e-5
     """Peak learning rate."""
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1

@@ -71,6 +71,10 @@ class ModelConfig(Section, Generic[ByText]):
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] | ByText = AUTO
     """Dropout rate of hidden states and attention probabilities. auto: 0 in a run that is too short to
     overfit, else 0.1; always 0.1 with `init_from`."""
+    initialization: Literal["neighbors", "published"] = "neighbors"
+    """First weights of a new model. published: those of the family's authors, with a deviation of 0.02.
+    neighbors: in families with a position table, the first layer looks at each token's neighbors from the
+    first step on, positions begin as sines, and the weights of narrow models are larger."""
     generator: GeneratorConfig = GeneratorConfig()
     init_from: FilePath | None = None
     """A model folder whose weights, sizes and tokenizer the run starts with; no key may contradict them."""

@@ -212,6 +212,7 @@ def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 Precision = Literal["bf16", "fp16", "fp32"]
 Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
+OptimizerName = Literal["adamw", "muon"]
 
 
 class LoopConfig(Section, Generic[ByText, ByMachine]):
@@ -220,6 +221,10 @@ class LoopConfig(Section, Generic[ByText, ByMachine]):
     micro_batch_size: Rows | ByMachine = AUTO
     """Rows that the device computes at once. auto: as many as fit into its memory, used or free, and still
     gain speed."""
+    optimizer: OptimizerName | ByText = AUTO
+    """Rule of the steps. adamw: AdamW for all parameters (Loshchilov and Hutter 2019); muon: Muon for the
+    matrices of the layers (Jordan et al. 2024), AdamW for all others. auto: muon, which learns the same in
+    fewer steps; adamw with `init_from`."""
     learning_rate: Positive | ByText = AUTO
     """Peak learning rate. auto: from the model's width and depth; a third of that with `init_from`."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
@@ -228,7 +233,7 @@ class LoopConfig(Section, Generic[ByText, ByMachine]):
     )
     """AdamW's betas: the decay rates of its two moments."""
     weight_decay: Weight = 0.01
-    """Weight decay of AdamW; biases and norms are not decayed."""
+    """Weight decay; biases and norms are not decayed."""
     schedule: Schedule = "linear"
     """Learning rate after the warm-up: it falls to 0 (linear, cosine) or stays (constant). stable-decay: it
     stays, then falls in the last steps of a pretraining run; --resume with more steps goes back to where the

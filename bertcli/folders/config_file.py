@@ -11,7 +11,7 @@ from bertcli.config.run import ModelRecipe
 from bertcli.families.family import Family, Sharing
 from bertcli.families.registry import FAMILIES, UNNAMED, fresh_of
 from bertcli.families.tokenizers import TOKENIZERS
-from bertcli.model.architecture import Architecture
+from bertcli.model.architecture import Architecture, first_std
 from bertcli.objectives.registry import MLM, Objective
 from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
@@ -161,6 +161,8 @@ def new_architecture(
     }
     architecture = to_architecture(keys, f"a new {family.name}")
     architecture = replace(architecture, max_positions=positions + architecture.position_offset)
+    if config.initialization == "neighbors" and architecture.position_table:
+        architecture = replace(architecture, init_std=first_std(architecture.hidden))
     if not objective.generates:
         return replace(architecture, mask_decoder="mask_decoder.positions" in family.tensors)
     return replace(architecture, generator=_generator(config, architecture))

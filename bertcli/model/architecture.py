@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -153,6 +154,12 @@ class Architecture:
     @property
     def head_size(self) -> int:
         return self.hidden // self.heads
+
+
+def first_std(hidden: int) -> float:
+    """The standard deviation of all weights before truncation: that of BERT-base at its width, and larger in
+    narrower models, so that sums over the width have the same size."""
+    return float(f"{0.02 * math.sqrt(768 / hidden):.2g}")
 
 
 def forward_flops(architecture: Architecture, length: float, predicted: float) -> float:

@@ -15,6 +15,7 @@ from bertcli.folders.config_file import new_architecture
 from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss
+from bertcli.model.neighbors import look_at_neighbors
 from bertcli.model.pretraining import LanguageModel, PretrainingModel, generator_weights
 from bertcli.objectives.base import Reference, Task, words_reference
 from bertcli.objectives.masked_language import MaskedLanguage
@@ -55,7 +56,11 @@ class Learner:
         if model.init_from is not None:
             return self.go_on_from(Path(model.init_from), model)
         vocab_size, pad_id = tokenizer.vocab_size, tokenizer.pad_id
-        return self.build(model, new_architecture(model, vocab_size, pad_id, objective=self.objective))
+        sizes = new_architecture(model, vocab_size, pad_id, objective=self.objective)
+        built = self.build(model, sizes)
+        if model.initialization == "neighbors":
+            look_at_neighbors(built, sizes.init_std)
+        return built
 
     def build(self, config: ModelConfig, sizes: Architecture) -> Any:
         """A `LanguageModel` with fresh weights, with a pair head if the rows are pairs."""

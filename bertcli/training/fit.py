@@ -90,8 +90,9 @@ def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Opt
     if training.compile:
         wrapping.compile_layers(own)
     model = wrapping.distribute(own, training.parallel)
-    rate_scale = prepared.rate_scale
-    optimizer = build_optimizer(own, training.betas, training.weight_decay, rate_scale=rate_scale)
+    optimizer = build_optimizer(
+        own, training.betas, training.weight_decay, rate_scale=prepared.rate_scale, kind=training.optimizer
+    )
     if checkpoint is not None:
         state = load_moments_and_counters(checkpoint, own, optimizer, report=say)
         return model, optimizer, replace(state, planned=prepared.steps)

@@ -1,4 +1,4 @@
-"""AdamW with decoupled weight decay (Loshchilov and Hutter 2019), its state, rates and loss scale."""
+"""AdamW (Loshchilov and Hutter 2019) and Muon (Jordan et al. 2024), their state, rates and loss scale."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bertcli.config.section import Schedule
+from bertcli.config.section import OptimizerName, Schedule
 from bertcli.system.errors import UserError
 from bertcli.training import wrapping
 
@@ -31,29 +32,103 @@ class AdamW(torch.optim.AdamW):
     )
 
 
+MOMENTUM = 0.95
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Factors of X, (X X^T) X and (X X^T)^2 X, which bring singular values near 1 in fewest iterations (Jordan et
+al. 2024)."""
+ITERATIONS = 5
+RMS = 0.2
+"""Root mean square of an update, in units of the learning rate: that of AdamW's updates, so that rate and
+decay mean the same for both (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2)."""
+
+
+class Muon(AdamW):
+    """Muon for the groups with `is_matrix`, AdamW for the others.
+
+    The gradient's moving average, in Nesterov's form, is replaced by the nearest matrix whose singular values
+    are all near 1. Rare directions are then learned as fast as frequent ones. The state of a matrix is one
+    tensor, `momentum`, in place of AdamW's two.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:
+        """Move all parameters that have a gradient. `closure` is not called."""
+        groups = self.param_groups
+        self.param_groups = [group for group in groups if not group["is_matrix"]]
+        super().step()
+        self.param_groups = groups
+        for group in groups:
+            if group["is_matrix"]:
+                self._move_matrices(group)
+
+    def _move_matrices(self, group: dict[str, Any]) -> None:
+        """Move the matrices of a group; all have the same shape, and are computed as one batch."""
+        matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
+        if not matrices:
+            return
+        averages = []
+        for matrix in matrices:
+            momentum = self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
+            momentum.lerp_(matrix.grad, 1 - MOMENTUM)
+            averages.append(wrapping.full_tensor(matrix.grad.lerp(momentum, MOMENTUM)))
+        updates_NAB = orthogonalize(torch.stack(averages))
+        length = RMS * max(updates_NAB.shape[1:]) ** 0.5
+        for matrix, update_AB in zip(matrices, updates_NAB, strict=True):
+            matrix.mul_(1 - group["lr"] * group["weight_decay"])
+            matrix.add_(wrapping.shard_like(matrix, update_AB), alpha=-group["lr"] * length)
+
+
+def orthogonalize(matrices_NAB: Tensor) -> Tensor:
+    """The matrices with all singular values between about 0.7 and 1.2, by Newton-Schulz iterations.
+
+    In bf16 on a GPU that computes it, which is exact enough (Jordan et al. 2024); else in their own dtype.
+    """
+    dtype = matrices_NAB.dtype
+    if matrices_NAB.is_cuda and torch.cuda.is_bf16_supported(including_emulation=False):
+        matrices_NAB = matrices_NAB.bfloat16()
+    is_tall = matrices_NAB.shape[1] > matrices_NAB.shape[2]
+    x = matrices_NAB.mT if is_tall else matrices_NAB
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(1e-7)
+    first, third, fifth = COEFFICIENTS
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth), x, beta=first)
+    return (x.mT if is_tall else x).to(dtype)
+
+
 def build_optimizer(
     model: nn.Module,
     betas: tuple[float, float],
     weight_decay: float,
     rate_scale: Callable[[str], float] = lambda name: 1.0,
     eps: float = 1e-6,
+    kind: OptimizerName = "adamw",
 ) -> AdamW:
-    """AdamW over the model's trainable parameters, in torch's fused form.
+    """The optimizer of the model's trainable parameters; AdamW is torch's, in its fused form.
 
     Vectors (biases, LayerNorm gains and offsets) are not decayed, and epsilon is 1e-6, as in the released
     optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the rate of the schedule
     times `rate_scale` of the parameter's name.
     """
-    members: dict[tuple[float, float], list[nn.Parameter]] = defaultdict(list)
+    members: dict[tuple[float, float, torch.Size | None], list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             decay = weight_decay if parameter.ndim >= 2 else 0.0
-            members[decay, rate_scale(name)].append(parameter)
+            by_muon = kind == "muon" and parameter.ndim == 2 and is_hidden(name)
+            shape = parameter.shape if by_muon else None
+            members[decay, rate_scale(name), shape].append(parameter)
     groups = [
-        {"params": some, "weight_decay": decay, "rate_scale": scale}
-        for (decay, scale), some in members.items()
+        {"params": some, "weight_decay": decay, "rate_scale": scale, "is_matrix": shape is not None}
+        for (decay, scale, shape), some in members.items()
     ]
-    return AdamW(groups, lr=0.0, betas=betas, eps=eps, fused=True)
+    return (Muon if kind == "muon" else AdamW)(groups, lr=0.0, betas=betas, eps=eps, fused=True)
+
+
+def is_hidden(name: str) -> bool:
+    """True for the parameters of the layers and of the dense layer before the decoder, whose matrices lead
+    from hidden values to hidden values. Each row of an embedding, and of the last layer of a head, is learned
+    by itself (Jordan et al. 2024)."""
+    return ".encoder.layers." in name or name.endswith("mlm_head.dense.weight")
 
 
 def layer_rate_scale(name: str, decay: float, layers: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bertcli.config.run import PretrainRecipe, as_kind, with_decisions
 from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
-from bertcli.config.section import AUTO, mean_of
+from bertcli.config.section import AUTO, OptimizerName, mean_of
 from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sample import count_characters, text_bytes
@@ -28,6 +28,7 @@ from bertcli.tokenizer.normalize import MIN_ALPHABET
 KEYS = (
     ("tokenizer", "vocab_size"),
     ("training", "batch_size"),
+    ("training", "optimizer"),
     ("training", "learning_rate"),
     ("training", "warmup_steps"),
     ("data", "short_steps"),
@@ -126,12 +127,16 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
     times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
     parameters = 12 * layers * hidden**2 + vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
-    short_steps = 0
-    if fresh and not _starts_like_teacher(config, hidden) and length >= 2 * config.data.short_length:
+    short_steps, starts_anew = 0, fresh and not _starts_like_teacher(config, hidden)
+    optimizer = config.training.optimizer
+    if optimizer == AUTO:
+        optimizer = "muon" if starts_anew else "adamw"
+    if starts_anew and length >= 2 * config.data.short_length:
         short_steps = first_short_steps(steps, mean_of(batch_size))
     return {
         ("training", "batch_size"): batch_size,
-        ("training", "learning_rate"): peak_rate(layers, hidden, fresh),
+        ("training", "optimizer"): optimizer,
+        ("training", "learning_rate"): peak_rate(layers, hidden, fresh=fresh, optimizer=optimizer),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
         ("data", "short_steps"): short_steps,
         ("data", "mask_rate"): _mask_rate(config),
@@ -196,13 +201,15 @@ def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[i
     raise AssertionError("unreachable: the last batch size is for any number of steps")
 
 
-def peak_rate(layers: int, hidden: int, fresh: bool) -> float:
-    """The peak learning rate: tiny 1.5e-3, mini 8.9e-4, small 5.3e-4, base 2.3e-4, large 1.3e-4.
+def peak_rate(layers: int, hidden: int, fresh: bool, optimizer: OptimizerName) -> float:
+    """The peak learning rate of Muon: tiny 2.5e-3, mini 1.5e-3, small 8.8e-4, base 3.8e-4, large 2.1e-4; that
+    of AdamW is three fifths of it.
 
     It decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable. Weights
     that are already trained (not `fresh`) get one third of it.
     """
-    rate = 1.5e-3 * (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
+    rate = 2.5e-3 if optimizer == "muon" else 1.5e-3
+    rate *= (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
     return float(f"{rate if fresh else rate / 3:.1e}")
 
 
@@ -223,4 +230,6 @@ def _reason(config: PretrainConfig, num_bytes: float) -> str:
 
 def _listed(decided: dict[str, dict[str, Any]]) -> str:
     values = [(f"{section}.{key}", value) for section, keys in decided.items() for key, value in keys.items()]
-    return ", ".join(f"{name} {value:,}" if value >= 1000 else f"{name} {value:g}" for name, value in values)
+    return ", ".join(
+        f"{name} {value:,}" if type(value) is int else f"{name} {value}" for name, value in values
+    )

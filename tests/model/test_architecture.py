@@ -37,7 +37,16 @@ def test_sizes_given_one_by_one_replace_the_presets():
         max_positions=77,
         dropout=0.25,
         attention_dropout=0.25,
+        init_std=0.057,
     )
+
+
+@pytest.mark.parametrize(("hidden", "std"), [(128, 0.049), (768, 0.02), (1024, 0.017)])
+def test_first_weights_are_larger_in_narrow_models_unless_they_are_as_published(hidden, std):
+    keys = {"layers": 1, "hidden": hidden}
+    assert new_architecture(model_config(**keys), vocab_size=101).init_std == std
+    published = model_config(initialization="published", **keys)
+    assert new_architecture(published, vocab_size=101).init_std == 0.02
 
 
 def test_heads_that_do_not_divide_hidden_fail():

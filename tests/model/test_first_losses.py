@@ -25,5 +25,5 @@ def test_a_fresh_model_starts_where_its_initial_values_say(preset, vocab_size):
 def test_the_script_prints_a_line_per_preset():
     command = [sys.executable, str(SCRIPT), "--presets", "tiny", "--vocab-size", "500"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("tiny    mlm 6.2")
+    assert done.stdout.startswith("tiny    mlm 6.3")
     assert done.stdout.endswith("ok\n")

@@ -57,7 +57,7 @@ def test_a_run_that_learned_nothing_says_so(mlm: float, words: str) -> None:
 
 
 def test_it_names_what_to_change() -> None:
-    assert "training.learning_rate is 5, auto takes 0.0015" in weigh(585.0, training={"learning_rate": 5})
+    assert "training.learning_rate is 5, auto takes 0.0025" in weigh(585.0, training={"learning_rate": 5})
     assert "training.steps: 320 rows were read" in weigh(7.0, training={"steps": 10})
     assert "data.short_steps is 0" in weigh(7.0, data={"short_steps": 0})
 

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 import torch
 
+from bertcli.config.section import OptimizerName
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import TaskModel, build_task_model
@@ -15,6 +16,7 @@ from bertcli.training.optimizer import (
     layer_rate_scale,
     load_optimizer_tensors,
     optimizer_tensors,
+    orthogonalize,
 )
 
 
@@ -53,9 +55,58 @@ def test_decay_is_decoupled_from_the_gradient() -> None:
     torch.testing.assert_close(model.body.embeddings.word.weight.detach(), before * (1 - 0.05))
 
 
-def test_state_comes_back_to_the_bit() -> None:
+@pytest.mark.parametrize("shape", [(64, 64), (32, 128), (128, 32)])
+def test_orthogonal_updates_keep_the_directions_and_level_their_lengths(shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    left, _, right = torch.linalg.svd(torch.randn(shape), full_matrices=False)
+    lengths = torch.logspace(0, -2, min(shape))
+    inside = left.T @ orthogonalize((left * lengths @ right)[None])[0] @ right.T
+    assert inside.diagonal().min() > 0.6
+    assert inside.diagonal().max() < 1.3
+    torch.testing.assert_close(inside, inside.diagonal().diag(), atol=2e-4, rtol=0)
+
+
+def test_muon_moves_the_matrices_of_the_layers_and_adamw_all_else() -> None:
+    """Two steps, against both rules written out: Jordan et al. 2024, with the scale of Liu et al. 2025."""
     model, twin = new_model(), new_model()
-    optimizer, copy = build_optimizer(model, (0.9, 0.98), 0.01), build_optimizer(twin, (0.9, 0.98), 0.01)
+    muon = build_optimizer(model, (0.9, 0.98), 0.1, kind="muon")
+    for group in muon.param_groups:
+        group["lr"] = 0.01
+    adamw = torch.optim.AdamW(twin.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.0)
+    momenta = {name: torch.zeros_like(value) for name, value in twin.named_parameters()}
+    for seed in (1, 2):
+        before = {name: value.detach().clone() for name, value in twin.named_parameters()}
+        take_step(model, muon, seed)
+        take_step(twin, adamw, seed)
+        for name, parameter in twin.named_parameters():
+            decay = 1 - 0.01 * 0.1 * (parameter.ndim == 2)
+            if parameter.ndim == 2 and (".layers." in name or name == "mlm_head.dense.weight"):
+                assert parameter.grad is not None
+                momenta[name] = 0.95 * momenta[name] + 0.05 * parameter.grad
+                step = 0.05 * parameter.grad + 0.95 * momenta[name]
+                length = 0.2 * max(parameter.shape) ** 0.5
+                expected = decay * before[name] - 0.01 * length * orthogonalize(step[None])[0]
+            else:
+                expected = parameter.detach() - (1 - decay) * before[name]
+            torch.testing.assert_close(model.get_parameter(name).detach(), expected, atol=1e-6, rtol=1e-5)
+            parameter.data.copy_(model.get_parameter(name).data)
+
+
+def test_muon_leaves_what_has_no_gradient() -> None:
+    model = new_model()
+    freeze(model, layers=1)
+    optimizer = build_optimizer(model, (0.9, 0.98), 0.1, kind="muon")
+    for parameter in model.parameters():
+        parameter.grad = None
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer.step()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_state_comes_back_to_the_bit(kind: OptimizerName) -> None:
+    model, twin = new_model(), new_model()
+    optimizer, copy = (build_optimizer(each, (0.9, 0.98), 0.01, kind=kind) for each in (model, twin))
     for group in [*optimizer.param_groups, *copy.param_groups]:
         group["lr"] = 0.01
     assert optimizer_tensors(model, optimizer) == {}

@@ -152,7 +152,7 @@ class StepTimes:
 def training_to_time(**keys: Any) -> TrainingRecipe:
     """The section `training` of steps whose time is measured; the keys that the time does not depend on are
     given."""
-    given = {"learning_rate": 1e-4, "warmup_steps": 0, "steps": 1, "ramp_steps": 1}
+    given = {"optimizer": "adamw", "learning_rate": 1e-4, "warmup_steps": 0, "steps": 1, "ramp_steps": 1}
     return TrainingRecipe.model_validate(given | keys)
 
 
@@ -164,7 +164,7 @@ def take_steps(
     Args:
         training: the decided training section (`training.resolve.decide_loop`).
     """
-    optimizer = build_optimizer(model, training.betas, training.weight_decay)
+    optimizer = build_optimizer(model, training.betas, training.weight_decay, kind=training.optimizer)
     constant = with_values(training, {"schedule": "constant"})
     settings = loop_settings(constant, seed=0, steps=1, warmup_steps=0)
     if training.compile:

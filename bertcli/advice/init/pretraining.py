@@ -55,7 +55,8 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
     started = fitting.start_seconds("bertcli.training.pretraining")
     with ExitStack() as scratch:
         ready = scratch.enter_context(prepared(config, found.sources, amount))
-        sources = that_fit(found.sources, _MOST_PREPARING * seconds / ready.seconds)
+        fits = 1.0 if known else _MOST_PREPARING * seconds / ready.seconds
+        sources = that_fit(found.sources, fits)
         if len(sources) < len(found.sources):  # the text is now another, so everything is measured again
             names = [str(source.path) for source in sources]
             look = replace(look, config=with_values(look.config, {"files": names}))
@@ -68,7 +69,7 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
                 "vocabulary reads this text, or name a model that was trained on such text"
             )
         report(f"measured: start {started:.1f} s, vocabulary and store {ready.seconds:.0f} s")
-        left = max(0.0, seconds - started - ready.seconds)
+        left = seconds if known else max(0.0, seconds - started - ready.seconds)
         longest = _longest(ready, amount)
         fit = fitting.fit_pretraining(ready, left, longest, report=report, known=known)
     plan = PretrainingPlan(
@@ -154,8 +155,9 @@ class PretrainingPlan:
 
     @property
     def seconds(self) -> float:
-        """Time of the whole command."""
-        return self.started + self.prepared.seconds + self.fit.seconds
+        """Time of the whole command; on another device that of training, because the store is made before."""
+        before = 0.0 if self.request.device else self.started + self.prepared.seconds
+        return before + self.fit.seconds
 
     @property
     def budget(self) -> float:
@@ -168,19 +170,22 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
     fit, device = plan.fit, plan.request.device
     time, how = predicted(plan.seconds, fit.speed.training, device), "calculated" if device else "measured"
     can_be_longer = fit.max_length < fitting.LENGTHS[0] <= plan.longest
-    longer = f"; or {fitting.LENGTHS[0]}, in about twice the time" if can_be_longer else ""
+    longer = f"; or {fitting.LENGTHS[0]}, in about twice the time" * can_be_longer
     length = Line("max_length", fit.max_length, beside=f"tokens of a row{longer}")
+    by_auto = fit.batch_size <= fitting.AUTO_ROWS
     steps = (
-        f"of {fit.batch_size} rows, as auto decides: {fit.rows:,} rows, {_read(fit.reads)}. "
+        f"of {fit.batch_size:,} rows{', as auto decides' * by_auto}: {fit.rows:,} rows, {_read(fit.reads)}. "
         f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second ({how})"
     )
+    training = [Line("steps", fit.steps, beside=steps)]
+    rows = Line("batch_size", fit.batch_size, beside="rows of a step, for so long a run")
     lines: list[Line | Block] = [
         Line("output_dir", plan.config.output_dir),
         Block("corpus", list(_corpus(plan))),
         *_tokenizer(plan),
         Block("data", [plan.objective, length] if plan.objective else [length]),
         Block("model", list(_model(plan))),
-        Block("training", [Line("steps", fit.steps, beside=steps)]),
+        Block("training", training if by_auto else [*training, rows]),
         Block("evaluation", [Line("every_steps", max(1, fit.steps // fitting.EVALUATIONS))]),
         Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
         Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
@@ -274,6 +279,7 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
     if plan.request.device is not None:
         yield f"note: {plan.request.device}: {known_device(plan.request.device).comparison}"
+        yield f"note: `bertcli prepare` comes before; it takes {in_words(plan.prepared.seconds)} on this machine"
     if casing := _casing(plan):
         yield f"note: the vocabulary is lower-cased, {casing}; tokenizer.lowercase: false keeps the case"
     if plan.share < 1.0:
