@@ -128,9 +128,8 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
     parameters = 12 * layers * hidden**2 + vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     short_steps, starts_anew = 0, fresh and not _starts_like_teacher(config, hidden)
-    optimizer = config.training.optimizer
-    if optimizer == AUTO:
-        optimizer = "muon" if starts_anew else "adamw"
+    given = config.training.optimizer
+    optimizer = given if given != AUTO else "muon" if starts_anew else "adamw"
     if starts_anew and length >= 2 * config.data.short_length:
         short_steps = first_short_steps(steps, mean_of(batch_size))
     return {

@@ -279,7 +279,7 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     yield f"predicted: {in_words(plan.seconds)}, of {in_words(plan.budget)} asked for"
     if plan.request.device is not None:
         yield f"note: {plan.request.device}: {known_device(plan.request.device).comparison}"
-        yield f"note: `bertcli prepare` comes before; it takes {in_words(plan.prepared.seconds)} on this machine"
+        yield f"note: `bertcli prepare` comes before; here it takes {in_words(plan.prepared.seconds)}"
     if casing := _casing(plan):
         yield f"note: the vocabulary is lower-cased, {casing}; tokenizer.lowercase: false keeps the case"
     if plan.share < 1.0:
