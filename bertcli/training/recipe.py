@@ -129,7 +129,7 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     short_steps, starts_anew = 0, fresh and not _starts_like_teacher(config, hidden)
     given = config.training.optimizer
-    optimizer = given if given != AUTO else "muon" if starts_anew else "adamw"
+    optimizer = given if given != "auto" else "muon" if starts_anew else "adamw"
     if starts_anew and length >= 2 * config.data.short_length:
         short_steps = first_short_steps(steps, mean_of(batch_size))
     return {
