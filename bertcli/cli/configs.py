@@ -17,7 +17,11 @@ def init(
     files: list[str] = argument(..., "A corpus or a labeled file: files, folders, globs, a sample.", "FILES"),
     output: Path = option(Path("bertcli.yaml"), "The config to write.", metavar="FILE"),
     minutes: float = option(
-        30, "Minutes that the run may take on this machine.", min=0.1, max=MOST, callback=number
+        30,
+        "Minutes that the run may take; with --device those of training.",
+        min=0.1,
+        max=MOST,
+        callback=number,
     ),
     purpose: Literal["pretrain", "finetune"] | None = option(
         None,
@@ -37,8 +41,8 @@ def init(
 ) -> None:
     """Write a config for your files that runs as it is, with a reason for each value.
 
-    It looks at the text or the labels and at this machine. Some seconds of steps are measured, or with
-    --device calculated from a data sheet, so that the run takes the time that you give. Nothing else is
+    It looks at the text or the labels and at this machine. Some seconds of steps are measured, so that the
+    run takes the time that you give; with --device they are calculated from a data sheet. Nothing else is
     written, and no file is replaced.
 
     Example: bertcli init texts/ --minutes 30

@@ -224,9 +224,10 @@ class LoopConfig(Section, Generic[ByText, ByMachine]):
     optimizer: OptimizerName | ByText = AUTO
     """Rule of the steps. adamw: AdamW for all parameters (Loshchilov and Hutter 2019); muon: Muon for the
     matrices of the layers (Jordan et al. 2024), AdamW for all others. auto: muon, which learns the same in
-    fewer steps; adamw with `init_from`."""
+    fewer steps; adamw for a model that starts with the weights of another."""
     learning_rate: Positive | ByText = AUTO
-    """Peak learning rate. auto: from the model's width and depth; a third of that with `init_from`."""
+    """Peak learning rate. auto: from the model's width and depth and the optimizer; a third of that with
+    `init_from`."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
         0.9,
         0.999,

@@ -11,7 +11,9 @@ from torch.nn.parameter import Parameter
 from torch.overrides import TorchFunctionMode
 
 from bertcli.model.architecture import Architecture
+from bertcli.model.encoder import Body
 from bertcli.model.heads import MlmHead
+from bertcli.model.layer import Attention
 
 TRUNCATION = 2.0
 """Standard deviations beyond which the original's `tf.truncated_normal_initializer` draws again."""
@@ -73,6 +75,74 @@ def initialize_head(head: nn.Module, architecture: Architecture, is_output: bool
         initialize(head, architecture.hidden**-0.5)
     else:
         initialize(head, architecture.init_std / math.sqrt(2 * architecture.layers))
+
+
+POSITIONS = 1.4
+"""Deviation of the positions, in units of that of words and segments."""
+SCORE = 6.5
+"""Mean score of the neighbor in attention, in nats above other tokens: it gets some 80 % of the weight."""
+
+
+@torch.no_grad()
+def look_at_neighbors(model: nn.Module, std: float) -> None:
+    """Give a new model first weights by which its first layer looks at each token's neighbors at once.
+
+    With published first weights, an encoder of learned positions knows word frequencies alone for hundreds of
+    steps or more, until it finds out that neighbors tell more. Here position t begins as sines and cosines of
+    t (Vaswani et al. 2017, section 3.5), so that one rotation leads from any position to its neighbor's. The
+    queries of the first layer take this rotation, the keys do not. Its heads look at distances -1, 1, -2, 2,
+    and so on.
+    Bodies without a position table, or with another attention than BERT's, keep their weights.
+
+    Args:
+        std: the standard deviation before truncation with which `model` was initialized.
+    """
+    for body in model.modules():
+        if isinstance(body, Body) and isinstance(body.embeddings.position, nn.Embedding):
+            attention = body.encoder.layers[0].attention
+            if type(attention) is Attention:
+                table = body.embeddings.position.weight
+                table.copy_(wave(len(table), table.shape[1], std=POSITIONS * std).to(table))
+                _turn_queries(attention, body.embeddings.widen)
+
+
+def frequencies(width: int) -> Tensor:
+    """The angle per position of each pair of features, in radians: evenly spread from 0 to pi, [width / 2].
+
+    The products of two positions then cancel unless the positions are the same.
+    """
+    pairs = width // 2
+    return math.pi * (torch.arange(pairs) + 0.5) / pairs
+
+
+def wave(positions: int, width: int, std: float) -> Tensor:
+    """The table [positions, width] of sines and cosines; the last feature of an odd width is 0."""
+    angles_TF = torch.arange(positions)[:, None] * frequencies(width)
+    table_TE = torch.stack([angles_TF.sin(), angles_TF.cos()], dim=-1).flatten(1)
+    return nn.functional.pad(std * math.sqrt(2) * table_TE, (0, width % 2))
+
+
+def _turn_queries(attention: Attention, widen: nn.Linear | None) -> None:
+    """Add to queries and keys what reads positions, and to queries the rotation by each head's distance."""
+    size, (hidden, inputs) = attention.head_size, attention.query.weight.shape
+    width = inputs if widen is None else widen.in_features
+    angles_F, pairs = frequencies(width), min(size, width) // 2
+    query_DE, key_DE = torch.zeros(hidden, width), torch.zeros(hidden, width)
+    for head in range(hidden // size):
+        distance = (head // 2 + 1) * (-1 if head % 2 == 0 else 1)
+        first = head * size + 2 * torch.arange(pairs)
+        stride = len(angles_F) // pairs
+        chosen = torch.arange(pairs) * stride + head % stride
+        cosine, sine = (angles_F[chosen] * distance).cos(), (angles_F[chosen] * distance).sin()
+        key_DE[first, 2 * chosen], key_DE[first + 1, 2 * chosen + 1] = torch.ones(2, pairs)
+        query_DE[first, 2 * chosen], query_DE[first, 2 * chosen + 1] = cosine, sine
+        query_DE[first + 1, 2 * chosen], query_DE[first + 1, 2 * chosen + 1] = -sine, cosine
+    # After the embeddings' LayerNorm the positions have this share of the variance, 2 * share in each pair.
+    share = POSITIONS**2 / (POSITIONS**2 + 2)
+    scale = math.sqrt(SCORE * math.sqrt(size) / (2 * share * pairs))
+    narrow = torch.eye(width) if widen is None else torch.linalg.pinv(widen.weight.float())
+    attention.query.weight += (scale * query_DE @ narrow).to(attention.query.weight)
+    attention.key.weight += (scale * key_DE @ narrow).to(attention.key.weight)
 
 
 def truncated_std(std: float) -> float:

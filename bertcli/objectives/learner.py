@@ -14,8 +14,7 @@ from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
 from bertcli.model.architecture import Architecture
-from bertcli.model.init import expected_first_mlm_loss
-from bertcli.model.neighbors import look_at_neighbors
+from bertcli.model.init import expected_first_mlm_loss, look_at_neighbors
 from bertcli.model.pretraining import LanguageModel, PretrainingModel, generator_weights
 from bertcli.objectives.base import Reference, Task, words_reference
 from bertcli.objectives.masked_language import MaskedLanguage

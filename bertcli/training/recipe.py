@@ -229,6 +229,10 @@ def _reason(config: PretrainConfig, num_bytes: float) -> str:
 
 def _listed(decided: dict[str, dict[str, Any]]) -> str:
     values = [(f"{section}.{key}", value) for section, keys in decided.items() for key, value in keys.items()]
-    return ", ".join(
-        f"{name} {value:,}" if type(value) is int else f"{name} {value}" for name, value in values
-    )
+    return ", ".join(f"{name} {_figure(value)}" for name, value in values)
+
+
+def _figure(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if value >= 1000 else f"{value:g}"

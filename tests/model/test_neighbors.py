@@ -8,7 +8,7 @@ import torch
 from bertcli.families.registry import NEW
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.encoder import Body
-from bertcli.model.neighbors import look_at_neighbors
+from bertcli.model.init import look_at_neighbors
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.registry import OBJECTIVES
 from tests.decided import model_config

@@ -11,6 +11,7 @@ import torch
 
 from bertcli.batches.share import Share
 from bertcli.batches.stream import BatchStream
+from bertcli.config.section import OptimizerName
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.objectives.masked_language import MaskedLanguage
@@ -31,14 +32,18 @@ GPU = LoopSettings(1, torch.device("cuda"), "fp32", max_grad_norm=1.0, rate=lamb
 
 
 def run(
-    stream: BatchStream, settings: LoopSettings, compiled: bool = False, dropout: float = 0.0
+    stream: BatchStream,
+    settings: LoopSettings,
+    compiled: bool = False,
+    dropout: float = 0.0,
+    kind: OptimizerName = "adamw",
 ) -> list[StepReport]:
     torch.manual_seed(0)
     sizes = Architecture(400, 64, 2, 2, 128, 32, dropout=dropout, attention_dropout=dropout)
     model = PretrainingModel(sizes).to(settings.device)
     if compiled:
         compile_layers(model)
-    optimizer = build_optimizer(model, (0.9, 0.999), 0.01)
+    optimizer = build_optimizer(model, (0.9, 0.999), 0.01, kind=kind)
     steps = [stream.micro_batches(step, Share(16)) for step in range(5)]
     return list(train(model, MaskedLanguage(NEXT_SENTENCE, compiled), steps, optimizer, settings, 0))
 
@@ -53,6 +58,12 @@ def test_the_losses_are_the_cpus(
     assert [report.loss for report in reports] == pytest.approx(
         [report.loss for report in exact], rel=tolerance
     )
+
+
+def test_muon_rounds_its_updates_to_bf16_and_learns_like_the_cpus(stream: BatchStream) -> None:
+    exact = run(stream, replace(GPU, device=torch.device("cpu")), kind="muon")
+    reports = run(stream, GPU, kind="muon")
+    assert [report.loss for report in reports] == pytest.approx([report.loss for report in exact], rel=2e-2)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

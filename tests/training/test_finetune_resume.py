@@ -296,3 +296,24 @@ def test_a_regression_keeps_the_numbers_standardized_until_its_end(
     assert done.scores is not None
     assert again.scores.metrics["mean_squared_error"] < 1.5 * done.scores.metrics["mean_squared_error"]
     assert done.scores.loss == pytest.approx(done.scores.metrics["mean_squared_error"], rel=1e-6)
+
+
+def test_muon_resumes_to_the_bit_too(files: Path, tmp_path: Path) -> None:
+    def muon(name: str) -> dict[str, Any]:
+        training = {"optimizer": "muon", "epochs": 3}
+        return spam_config(
+            files, output_dir=str(tmp_path / name), training=training, checkpoint={"every_steps": 5}
+        )
+
+    run(muon("undisturbed"))
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, "train", 12)
+        with pytest.raises(Killed):
+            run(muon("killed"))
+    run(muon("killed"), resume=True)
+    train = read_rows(tmp_path / "killed" / "metrics.jsonl", "train")
+    assert train[-1]["loss"] < train[0]["loss"]
+    last = "checkpoints/step-00000018/optimizer.safetensors"
+    assert b"query.weight/momentum" in (tmp_path / "killed" / last).read_bytes()
+    for name in ("model/model.safetensors", last):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
