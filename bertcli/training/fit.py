@@ -91,7 +91,12 @@ def _load(run: Run[Any], prepared: Prepared) -> tuple[nn.Module, torch.optim.Opt
         wrapping.compile_layers(own)
     model = wrapping.distribute(own, training.parallel)
     optimizer = build_optimizer(
-        own, training.betas, training.weight_decay, rate_scale=prepared.rate_scale, kind=training.optimizer
+        own,
+        training.betas,
+        training.weight_decay,
+        rate_scale=prepared.rate_scale,
+        kind=training.optimizer,
+        precision=training.precision,
     )
     if checkpoint is not None:
         state = load_moments_and_counters(checkpoint, own, optimizer, report=say)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertcli.config.section import OptimizerName, Schedule
+from bertcli.config.section import OptimizerName, Precision, Schedule
 from bertcli.system.errors import UserError
 from bertcli.training import wrapping
 
@@ -50,6 +50,9 @@ class Muon(AdamW):
     tensor, `momentum`, in place of AdamW's two.
     """
 
+    products: torch.dtype = torch.float32
+    """The dtype in which the nearest matrix is computed. bf16 is exact enough (Jordan et al. 2024)."""
+
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:
         """Move all parameters that have a gradient. `closure` is not called."""
@@ -71,7 +74,7 @@ class Muon(AdamW):
             momentum = self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
             momentum.lerp_(matrix.grad, 1 - MOMENTUM)
             averages.append(wrapping.full_tensor(matrix.grad.lerp(momentum, MOMENTUM)))
-        updates_NAB = orthogonalize(torch.stack(averages))
+        updates_NAB = orthogonalize(torch.stack(averages).to(self.products)).to(averages[0])
         length = RMS * max(updates_NAB.shape[1:]) ** 0.5
         for matrix, update_AB in zip(matrices, updates_NAB, strict=True):
             matrix.mul_(1 - group["lr"] * group["weight_decay"])
@@ -79,13 +82,7 @@ class Muon(AdamW):
 
 
 def orthogonalize(matrices_NAB: Tensor) -> Tensor:
-    """The matrices with all singular values between about 0.7 and 1.2, by Newton-Schulz iterations.
-
-    In bf16 on a GPU that computes it, which is exact enough (Jordan et al. 2024); else in their own dtype.
-    """
-    dtype = matrices_NAB.dtype
-    if matrices_NAB.is_cuda and torch.cuda.is_bf16_supported(including_emulation=False):
-        matrices_NAB = matrices_NAB.bfloat16()
+    """The matrices with all singular values between about 0.7 and 1.2, by Newton-Schulz iterations."""
     is_tall = matrices_NAB.shape[1] > matrices_NAB.shape[2]
     x = matrices_NAB.mT if is_tall else matrices_NAB
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(1e-7)
@@ -93,7 +90,7 @@ def orthogonalize(matrices_NAB: Tensor) -> Tensor:
     for _ in range(ITERATIONS):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth), x, beta=first)
-    return (x.mT if is_tall else x).to(dtype)
+    return x.mT if is_tall else x
 
 
 def build_optimizer(
@@ -103,12 +100,13 @@ def build_optimizer(
     rate_scale: Callable[[str], float] = lambda name: 1.0,
     eps: float = 1e-6,
     kind: OptimizerName = "adamw",
+    precision: Precision = "fp32",
 ) -> AdamW:
     """The optimizer of the model's trainable parameters; AdamW is torch's, in its fused form.
 
     Vectors (biases, LayerNorm gains and offsets) are not decayed, and epsilon is 1e-6, as in the released
     optimizer of Devlin et al. 2019. The loop sets the learning rate at each step: the rate of the schedule
-    times `rate_scale` of the parameter's name.
+    times `rate_scale` of the parameter's name. `precision` is that of the run; parameters and state are fp32.
     """
     members: dict[tuple[float, float, torch.Size | None], list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
@@ -121,7 +119,10 @@ def build_optimizer(
         {"params": some, "weight_decay": decay, "rate_scale": scale, "is_matrix": shape is not None}
         for (decay, scale, shape), some in members.items()
     ]
-    return (Muon if kind == "muon" else AdamW)(groups, lr=0.0, betas=betas, eps=eps, fused=True)
+    optimizer = (Muon if kind == "muon" else AdamW)(groups, lr=0.0, betas=betas, eps=eps, fused=True)
+    if isinstance(optimizer, Muon) and precision == "bf16":
+        optimizer.products = torch.bfloat16
+    return optimizer
 
 
 def is_hidden(name: str) -> bool:

@@ -164,7 +164,13 @@ def take_steps(
     Args:
         training: the decided training section (`training.resolve.decide_loop`).
     """
-    optimizer = build_optimizer(model, training.betas, training.weight_decay, kind=training.optimizer)
+    optimizer = build_optimizer(
+        model,
+        training.betas,
+        training.weight_decay,
+        kind=training.optimizer,
+        precision=training.precision,
+    )
     constant = with_values(training, {"schedule": "constant"})
     settings = loop_settings(constant, seed=0, steps=1, warmup_steps=0)
     if training.compile:
