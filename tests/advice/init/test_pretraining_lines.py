@@ -7,7 +7,7 @@ import pytest
 from bertcli.advice.init.amount import Amount, Prepared
 from bertcli.advice.init.corpus import CorpusLook
 from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit
-from bertcli.advice.init.pretraining import PretrainingPlan, pretraining_written
+from bertcli.advice.init.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.advice.init.written import Request
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig

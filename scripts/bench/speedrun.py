@@ -1,0 +1,221 @@
+"""The lowest held-out loss that minutes of two cores can buy.
+
+    python scripts/bench/speedrun.py run NOVELS --out FOLDER --name NAME [--minutes 20] [--seeds 1 2 3]
+        [--family bert] [--set training.optimizer=muon ...] [--note TEXT]
+    python scripts/bench/speedrun.py page
+
+Corpus, vocabulary, held-out text and its masks are the same for all runs. NOVELS is a glob, in quotes:
+ELTeC-eng, one file a novel. Every run starts from `BASELINE`, which `--set` changes. The number of steps
+follows from the step's time: the median of 20 steps with short and with full rows, in `ROUNDS` rounds on an
+idle machine. It is measured once for each change that alters it and kept in `speedrun_times.json`, so that
+work of others on the machine changes the time of a run, but not its result. Each seed that ends adds a line
+to `speedrun.jsonl`; one that is already there is not repeated, and one that was cut off is resumed. `page`
+writes the tables of `docs/speedrun.md` from these lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+
+from small_tasks import bertcli, write  # noqa: E402
+
+from bertcli.training.recipe import first_short_steps  # noqa: E402
+
+HERE = Path(__file__).parent
+TIMES, RESULTS = HERE / "speedrun_times.json", HERE / "speedrun.jsonl"
+PAGE = HERE.parents[1] / "docs" / "speedrun.md"
+ROUNDS, STEPS_A_ROUND = 3, 20
+SHORT = 32
+BASELINE: dict[str, dict[str, Any]] = {
+    "tokenizer": {"kind": "wordpiece", "vocab_size": 8192, "lowercase": True},
+    "data": {"max_length": 128, "short_steps": 900, "short_length": SHORT},
+    "model": {"preset": "mini", "dropout": 0.0, "initialization": "published"},
+    "training": {
+        **{"batch_size": 64, "learning_rate": 1e-3, "warmup_steps": 300, "betas": [0.9, 0.98]},
+        **{"optimizer": "adamw"},
+    },
+    "checkpoint": {"every_steps": 200, "keep_last": 1},
+    "logging": {"every_steps": 100},
+}
+"""The settings of the table of families in docs/measured.md, before anything was searched."""
+ALTER_TIME = {
+    "data": ["max_length", "short_length", "objective", "mask_rate", "short_pair_probability"],
+    "model": ["family", "preset", "layers", "hidden", "intermediate", "heads"],
+    "training": ["batch_size", "optimizer"],
+}
+"""Keys whose values alter a step's time; runs that agree in them share it."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    run = commands.add_parser("run")
+    run.add_argument("novels")
+    run.add_argument("--out", type=Path, required=True)
+    run.add_argument("--name", required=True)
+    run.add_argument("--family", default="bert")
+    run.add_argument("--minutes", type=float, default=20.0)
+    run.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    run.add_argument("--set", nargs="+", default=[], dest="changes", metavar="KEY=VALUE")
+    run.add_argument("--note", default="")
+    run.set_defaults(command=run_seeds)
+    commands.add_parser("page").set_defaults(command=write_page)
+    options = parser.parse_args()
+    options.command(options)
+
+
+def run_seeds(options: argparse.Namespace) -> None:
+    """One line of `speedrun.jsonl` for each seed that is not there yet."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    sections = config_of(options)
+    store = write(options.out / "store.yaml", sections | {"output_dir": str(options.out / "store-run")})
+    bertcli("prepare", store)
+    short, full = step_times(sections, options.out)
+    steps, short_steps = steps_in(60 * options.minutes, sections, short=short, full=full)
+    for seed in options.seeds:
+        key = {"name": options.name, "family": options.family, "minutes": options.minutes, "seed": seed}
+        if any(key.items() <= line.items() for line in read_results()):
+            continue
+        folder = options.out / f"{options.name}-{options.family}-{options.minutes:g}-{seed}"
+        given = {**sections, "output_dir": str(folder), "seed": seed}
+        given["training"] = {**given["training"], "steps": steps}
+        given["data"] = {**given["data"], "short_steps": short_steps}
+        given["evaluation"] = {"every_steps": steps, "batches": 10_000}
+        resume = ["--resume"] if (folder / "checkpoints").is_dir() else []
+        bertcli("pretrain", write(folder.with_suffix(".yaml"), given), *resume)
+        line = {**key, "steps": steps, "short_steps": short_steps, **outcome(folder)}
+        line |= {"changes": options.changes, "note": options.note, "date": date.today().isoformat()}
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+
+
+def config_of(options: argparse.Namespace) -> dict[str, Any]:
+    """`BASELINE` with the family and the changes of `--set`; all runs of a family in `--out` share a store."""
+    sections: dict[str, Any] = json.loads(json.dumps(BASELINE))
+    sections["corpus"] = {"files": [options.novels], "heldout_fraction": 0.05}
+    sections["corpus"]["store"] = str(options.out / f"store-{options.family}")
+    sections["model"]["family"] = options.family
+    for change in options.changes:
+        name, value = change.split("=", maxsplit=1)
+        *path, last = name.split(".")
+        section = sections
+        for part in path:
+            section = section.setdefault(part, {})
+        section[last] = json.loads(value) if value[:1] in '[{"0123456789-' else value
+    return sections
+
+
+def step_times(sections: dict[str, Any], out: Path) -> tuple[float, float]:
+    """Seconds of a step with short and with full rows, from `speedrun_times.json` or measured."""
+    known = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
+    altering = {
+        f"{section}.{key}": sections[section][key]
+        for section, keys in ALTER_TIME.items()
+        for key in keys
+        if key in sections[section]
+    }
+    name = ", ".join(f"{key.split('.')[1]} {value}" for key, value in sorted(altering.items()))
+    if name not in known:
+        config = write(out / "timed.yaml", sections | {"output_dir": str(out / "timed")})
+        ms: dict[str, list[float]] = {"short": [], "full": []}
+        for _ in range(ROUNDS):
+            for length, times in ms.items():
+                tokens = SHORT if length == "short" else sections["data"]["max_length"]
+                times.append(timed(config, sections, tokens))
+        known[name] = {length: statistics.median(times) for length, times in ms.items()}
+        known[name] |= {"processor": processor(), "date": date.today().isoformat()}
+        TIMES.write_text(json.dumps(known, indent=1) + "\n")
+    return known[name]["short"] / 1e3, known[name]["full"] / 1e3
+
+
+def timed(config: Path, sections: dict[str, Any], tokens: int) -> float:
+    """Milliseconds of a step with rows of `tokens` tokens; of the mean rows where their number grows."""
+    given = [f"data.max_length={tokens}", "data.short_steps=0"]
+    rows = sections["training"]["batch_size"]
+    if isinstance(rows, list):
+        given.append(f"training.batch_size={round(statistics.mean(rows))}")
+    options = [word for each in given for word in ("--set", each)]
+    found = bertcli("bench", "step", "--config", config, "--steps", STEPS_A_ROUND, "--json", *options)
+    return json.loads(found)["ms_per_step"]
+
+
+def steps_in(seconds: float, sections: dict[str, Any], short: float, full: float) -> tuple[int, int]:
+    """The number of steps, and that of short ones among them, which `seconds` hold."""
+    rows, given = sections["training"]["batch_size"], sections["data"]["short_steps"]
+    mean = statistics.mean(rows) if isinstance(rows, list) else rows
+    steps, short_steps = 0, 0
+    for count in range(1, int(seconds / short) + 1):
+        of_them = first_short_steps(count, mean) if given == "auto" else min(given, count)
+        if of_them * short + (count - of_them) * full > seconds:
+            break
+        steps, short_steps = count, of_them
+    return steps, short_steps
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """Tokens that were read, and the figures of the held-out text."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    train = [row for row in rows if row["split"] == "train"][-1]
+    heldout = [row for row in rows if row["split"] == "heldout"][-1]
+    wanted = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "rtd_found", "rtd_accuracy", "rtd_replaced")
+    figures = {name: round(heldout[name], 4) for name in wanted if name in heldout}
+    return {"tokens": train["tokens"], **figures}
+
+
+def processor() -> str:
+    found = subprocess.run(["lscpu"], capture_output=True, text=True, check=True).stdout
+    names = [line.split(":")[1].strip() for line in found.splitlines() if line.startswith("Model name")]
+    flags = [flag for flag in ("avx2", "avx512_bf16", "amx_bf16") if f" {flag}" in found]
+    return f"{names[0] if names else 'unknown'} ({', '.join(flags)})"
+
+
+def read_results() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
+
+
+def write_page(_: argparse.Namespace) -> None:
+    """Put one table for each number of minutes between the marks in docs/speedrun.md."""
+    runs: dict[float, dict[tuple[str, str], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for line in read_results():
+        runs[line["minutes"]][line["name"], line["family"]].append(line)
+    tables = [f"## {minutes:g} minutes\n\n" + table(runs[minutes]) for minutes in sorted(runs, reverse=True)]
+    before, rest = PAGE.read_text(encoding="utf-8").split("<!-- runs -->\n")
+    after = rest.split("<!-- end of runs -->")[1]
+    middle = "\n\n".join(tables)
+    PAGE.write_text(f"{before}<!-- runs -->\n{middle}\n\n<!-- end of runs -->{after}", encoding="utf-8")
+
+
+def table(runs: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
+    """One line for each change: the mean of its seeds, their range, and the gain on its family's baseline."""
+    lines = [
+        "| change | family | seeds | steps | MLM loss (range) | gain | NSP | settings | date |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    means = {key: statistics.mean(line["mlm_loss"] for line in seeds) for key, seeds in runs.items()}
+    for (name, family), seeds in runs.items():
+        losses = [line["mlm_loss"] for line in seeds]
+        base, last = means.get(("baseline", family)), seeds[-1]
+        gain = "" if base is None or name == "baseline" else f"{base - means[name, family]:.3f}"
+        nsp = [line["nsp_accuracy"] for line in seeds if "nsp_accuracy" in line]
+        told = f"{statistics.mean(nsp):.1%}" if nsp else ""
+        settings = " ".join(f"`{change}`" for change in last["changes"])
+        lines.append(
+            f"| {name} | {family} | {len(seeds)} | {last['steps']:,} | {means[name, family]:.3f} "
+            f"({max(losses) - min(losses):.3f}) | {gain} | {told} | {settings} | {last['date']} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
