@@ -2,6 +2,7 @@
 
     python scripts/bench/speedrun.py run NOVELS --out FOLDER --name NAME [--minutes 20] [--seeds 1 2 3]
         [--family bert] [--set training.optimizer=muon ...] [--note TEXT]
+    python scripts/bench/speedrun.py tasks TASKS --out FOLDER --name NAME [--family bert] [--minutes 20]
     python scripts/bench/speedrun.py page
 
 Corpus, vocabulary, held-out text and its masks are the same for all runs. NOVELS is a glob, in quotes:
@@ -9,8 +10,9 @@ ELTeC-eng, one file a novel. Every run starts from `BASELINE`, which `--set` cha
 follows from the step's time: the median of 20 steps with short and with full rows, in `ROUNDS` rounds on an
 idle machine. It is measured once for each change that alters it and kept in `speedrun_times.json`, so that
 work of others on the machine changes the time of a run, but not its result. Each seed that ends adds a line
-to `speedrun.jsonl`; one that is already there is not repeated, and one that was cut off is resumed. `page`
-writes the tables of `docs/speedrun.md` from these lines.
+to `speedrun.jsonl`; one that is already there is not repeated, and one that was cut off is resumed. `tasks`
+fine-tunes the model of each seed on SST-2 (4,000 rows), WNUT-17 and CoLA, for three epochs at 1e-4; TASKS is
+the folder of GLUE's own files and wnut17. `page` writes the tables of `docs/speedrun.md` from these lines.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from small_tasks import bertcli, write  # noqa: E402
+from small_tasks import bertcli, score, task_sections, write  # noqa: E402
 
 from bertcli.training.recipe import first_short_steps  # noqa: E402
 
@@ -36,6 +38,7 @@ TIMES, RESULTS = HERE / "speedrun_times.json", HERE / "speedrun.jsonl"
 PAGE = HERE.parents[1] / "docs" / "speedrun.md"
 ROUNDS, STEPS_A_ROUND = 3, 20
 SHORT = 32
+TASKS = ("sst2", "wnut17", "cola")
 BASELINE: dict[str, dict[str, Any]] = {
     "tokenizer": {"kind": "wordpiece", "vocab_size": 8192, "lowercase": True},
     "data": {"max_length": 128, "short_steps": 900, "short_length": SHORT},
@@ -48,6 +51,9 @@ BASELINE: dict[str, dict[str, Any]] = {
     "logging": {"every_steps": 100},
 }
 """The settings of the table of families in docs/measured.md, before anything was searched."""
+MARKS = ("<!-- runs -->\n", "<!-- end of runs -->")
+Runs = dict[tuple[str, str], list[dict[str, Any]]]
+"""Name and family -> the lines of their seeds."""
 ALTER_TIME = {
     "data": ["max_length", "short_length", "objective", "mask_rate", "short_pair_probability"],
     "model": ["family", "preset", "layers", "hidden", "intermediate", "heads"],
@@ -59,13 +65,16 @@ ALTER_TIME = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    run = commands.add_parser("run")
+    run, tasks = commands.add_parser("run"), commands.add_parser("tasks")
     run.add_argument("novels")
-    run.add_argument("--out", type=Path, required=True)
-    run.add_argument("--name", required=True)
-    run.add_argument("--family", default="bert")
-    run.add_argument("--minutes", type=float, default=20.0)
-    run.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    tasks.add_argument("tasks", type=Path)
+    for command in (run, tasks):
+        command.add_argument("--out", type=Path, required=True)
+        command.add_argument("--name", required=True)
+        command.add_argument("--family", default="bert")
+        command.add_argument("--minutes", type=float, default=20.0)
+        command.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    tasks.set_defaults(command=finetune)
     run.add_argument("--set", nargs="+", default=[], dest="changes", metavar="KEY=VALUE")
     run.add_argument("--note", default="")
     run.set_defaults(command=run_seeds)
@@ -83,10 +92,10 @@ def run_seeds(options: argparse.Namespace) -> None:
     short, full = step_times(sections, options.out)
     steps, short_steps = steps_in(60 * options.minutes, sections, short=short, full=full)
     for seed in options.seeds:
-        key = {"name": options.name, "family": options.family, "minutes": options.minutes, "seed": seed}
+        key = key_of(options, seed)
         if any(key.items() <= line.items() for line in read_results()):
             continue
-        folder = options.out / f"{options.name}-{options.family}-{options.minutes:g}-{seed}"
+        folder = run_folder(options, seed)
         given = {**sections, "output_dir": str(folder), "seed": seed}
         given["training"] = {**given["training"], "steps": steps}
         given["data"] = {**given["data"], "short_steps": short_steps}
@@ -94,14 +103,41 @@ def run_seeds(options: argparse.Namespace) -> None:
         resume = ["--resume"] if (folder / "checkpoints").is_dir() else []
         bertcli("pretrain", write(folder.with_suffix(".yaml"), given), *resume)
         line = {**key, "steps": steps, "short_steps": short_steps, **outcome(folder)}
-        line |= {"changes": options.changes, "note": options.note, "date": date.today().isoformat()}
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print(json.dumps(line), flush=True)
+        add({**line, "changes": options.changes, "note": options.note, "date": date.today().isoformat()})
+
+
+def run_folder(options: argparse.Namespace, seed: int) -> Path:
+    return options.out / f"{options.name}-{options.family}-{options.minutes:g}-{seed}"
+
+
+def finetune(options: argparse.Namespace) -> None:
+    """One more line for each seed, with its scores, unless it is there."""
+    sections = task_sections(options.tasks, options.out)
+    for seed in options.seeds:
+        folder = run_folder(options, seed)
+        model = {"model": str(folder / "model"), "training": {"epochs": 3, "learning_rate": 1e-4}}
+        key = key_of(options, seed)
+        if any({**key, "is_tasks": True}.items() <= line.items() for line in read_results()):
+            continue
+        scores = {}
+        for task in TASKS:
+            out = folder.with_name(f"{folder.name}-{task}")
+            scores[task] = round(score(out, task, {**model, "seed": seed, "task": sections[task]}), 4)
+        add({**key, "is_tasks": True, **scores, "date": date.today().isoformat()})
+
+
+def key_of(options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    return {"name": options.name, "family": options.family, "minutes": options.minutes, "seed": seed}
+
+
+def add(line: dict[str, Any]) -> None:
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    print(json.dumps(line), flush=True)
 
 
 def config_of(options: argparse.Namespace) -> dict[str, Any]:
-    """`BASELINE` with the family and the changes of `--set`; all runs of a family in `--out` share a store."""
+    """`BASELINE` with the family and the changes of `--set`; a family has one store in `--out`."""
     sections: dict[str, Any] = json.loads(json.dumps(BASELINE))
     sections["corpus"] = {"files": [options.novels], "heldout_fraction": 0.05}
     sections["corpus"]["store"] = str(options.out / f"store-{options.family}")
@@ -185,18 +221,33 @@ def read_results() -> list[dict[str, Any]]:
 
 
 def write_page(_: argparse.Namespace) -> None:
-    """Put one table for each number of minutes between the marks in docs/speedrun.md."""
-    runs: dict[float, dict[tuple[str, str], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    """Put a table for each number of minutes, and one of tasks, between the marks in docs/speedrun.md."""
+    groups: dict[tuple[bool, float], Runs] = defaultdict(lambda: defaultdict(list))
     for line in read_results():
-        runs[line["minutes"]][line["name"], line["family"]].append(line)
-    tables = [f"## {minutes:g} minutes\n\n" + table(runs[minutes]) for minutes in sorted(runs, reverse=True)]
-    before, rest = PAGE.read_text(encoding="utf-8").split("<!-- runs -->\n")
-    after = rest.split("<!-- end of runs -->")[1]
-    middle = "\n\n".join(tables)
-    PAGE.write_text(f"{before}<!-- runs -->\n{middle}\n\n<!-- end of runs -->{after}", encoding="utf-8")
+        groups[line.get("is_tasks", False), line["minutes"]][line["name"], line["family"]].append(line)
+    parts = []
+    for (is_tasks, minutes), runs in sorted(groups.items(), key=lambda item: (item[0][0], -item[0][1])):
+        what = f"Fine-tuned after {minutes:g} minutes" if is_tasks else f"{minutes:g} minutes"
+        parts.append(f"## {what}\n\n{task_table(runs) if is_tasks else table(runs)}")
+    before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+    tables = "\n\n".join(parts)
+    PAGE.write_text(f"{before}{MARKS[0]}\n{tables}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}", encoding="utf-8")
 
 
-def table(runs: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
+def task_table(runs: Runs) -> str:
+    """The mean and the range of the seeds' scores, times 100."""
+    lines = [
+        "| change | family | seeds | SST-2 accuracy | WNUT-17 F1 | CoLA Matthews | date |",
+        "|---" * 7 + "|",
+    ]
+    for (name, family), seeds in runs.items():
+        scores = [[100 * line[task] for line in seeds] for task in TASKS]
+        told = " | ".join(f"{statistics.mean(each):.1f} ({max(each) - min(each):.1f})" for each in scores)
+        lines.append(f"| {name} | {family} | {len(seeds)} | {told} | {seeds[-1]['date']} |")
+    return "\n".join(lines)
+
+
+def table(runs: Runs) -> str:
     """One line for each change: the mean of its seeds, their range, and the gain on its family's baseline."""
     lines = [
         "| change | family | seeds | steps | MLM loss (range) | gain | NSP | settings | date |",
