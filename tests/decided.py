@@ -13,7 +13,7 @@ TRAINING = {"batch_size": 256, "optimizer": "muon", "learning_rate": 1e-3, "warm
 
 def data_config(**keys: Any) -> DataRecipe:
     return DataRecipe.model_validate(
-        {"objective": "mlm+nsp", "mask_rate": 0.15, "mask_split": (0.8, 0.1, 0.1), "short_steps": 0} | keys
+        {"objective": "mlm+nsp", "mask_rate": 0.15, "mask_split": (0.8, 0.1, 0.1)} | keys
     )
 
 

@@ -46,7 +46,6 @@ def small_config(text: Path, output_dir: Path, **sections: dict[str, Any]) -> di
             "objective": "mlm+nsp",
             "max_length": 32,
             "mask_rate": 0.15,
-            "short_steps": 0,
         },
         "model": {
             "layers": 2,

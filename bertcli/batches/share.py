@@ -80,8 +80,7 @@ class BatchSizes:
 def tokens_until(config: DataRecipe, frame: Frame, sizes: BatchSizes, step: int) -> int:
     """The most tokens of text in all rows of the steps before `step`."""
     cost = frame.cost(OBJECTIVES[config.objective].pairs.is_pair)
-    rows, short = sizes.before(step), sizes.before(min(step, config.short_steps))
-    return short * (config.short_length - cost) + (rows - short) * (config.max_length - cost)
+    return sizes.before(step) * (config.max_length - cost)
 
 
 def num_steps(config: PretrainRecipe, frame: Frame, num_tokens: float) -> int:

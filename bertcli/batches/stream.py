@@ -135,8 +135,7 @@ class BatchStream:
         self.store.check_sizes()
         config = self.config
         rate = self.mask_rate(step)
-        most = self._text_tokens(config.short_length if step < config.short_steps else config.max_length)
-        short = config.short_pair_probability
+        most, short = self._text_tokens(config.max_length), config.short_pair_probability
         size = draw_sizes(slots.numbers, self.seed, most, short_probability=short, mask_rate=rate)
         return self.pairs.draw(self.store, slots, seed=self.seed, size=size)
 

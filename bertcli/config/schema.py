@@ -143,11 +143,6 @@ class DataConfig(Section, Generic[ByText, ByMachine]):
     albert, rtd for electra and deberta-v3, else mlm."""
     max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
-    short_steps: Steps | ByText = AUTO
-    """Number of first steps whose rows have `short_length` tokens, on which attention learns faster. auto:
-    enough for that, at most 40 % of the steps; 0 where rows are short anyway, or with `init_from`."""
-    short_length: Tokens = 32
-    """Tokens in a row of the first `short_steps` steps."""
     short_pair_probability: Probability = 0.1
     """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
     mask_rate: Share | tuple[Share, Share] | ByText = AUTO
@@ -167,10 +162,6 @@ class DataConfig(Section, Generic[ByText, ByMachine]):
     def _check(self) -> Self:
         if isinstance(self.mask_split, tuple) and abs(sum(self.mask_split) - 1.0) > 1e-6:
             raise ValueError(f"mask_split must add up to 1, got {sum(self.mask_split):g}")
-        if self.short_steps not in (0, AUTO) and self.short_length > self.max_length:
-            raise ValueError(
-                f"short_length ({self.short_length}) is longer than max_length ({self.max_length})"
-            )
         return self
 
 
@@ -270,11 +261,6 @@ class PretrainConfig(Section, Generic[ByText, ByMachine]):
             raise ValueError(
                 f"data.max_length ({self.data.max_length}) is longer than model.max_positions "
                 f"({self.model.positions})"
-            )
-        if self.data.short_steps not in (0, AUTO) and self.model.init_from is not None:
-            raise ValueError(
-                "data.short_steps is for a model from random weights: that of model.init_from has already "
-                "learned its positions"
             )
         if self.corpus.general is not None and self.model.init_from is None:
             raise ValueError("corpus.general needs model.init_from: a new model has nothing to forget")

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import Parameter
 from torch.overrides import TorchFunctionMode
 
 from bertcli.model.architecture import Architecture
@@ -182,20 +181,3 @@ class _Uninitialized(TorchFunctionMode):
         if getattr(func, "__module__", None) == "torch.nn.init":
             return None
         return func(*args, **(kwargs or {}))
-
-
-def position_tables(model: nn.Module) -> list[Parameter]:
-    """All position tables of a model, each once; also the differences to shared tables."""
-    names = ("embeddings.position.weight", "embeddings.position.difference", "mask_decoder.positions.weight")
-    return [parameter for name, parameter in model.named_parameters() if name.endswith(names)]
-
-
-def tile_positions(table_TD: Tensor, known: int, offset: int = 0) -> Tensor:
-    """The position table with repeated copies of the first `known` positions at all later positions.
-
-    What was learned about neighbors in rows of `known` tokens then also holds at later positions, except
-    where two copies meet (Beltagy et al. 2020, "Longformer", section 5). The position of the first token, row
-    `offset` of the table, is not copied.
-    """
-    beyond_T = torch.arange(known, len(table_TD) - offset, device=table_TD.device)
-    return torch.cat([table_TD[: offset + known], table_TD[offset + 1 + (beyond_T - 1) % (known - 1)]])

@@ -122,7 +122,6 @@ def _recipe(config: PretrainRecipe, tokenizer: Tokenizer) -> dict[str, str]:
     masks = f"{shown(data.mask_rate, '.0%')} of the tokens{_MASKED[data.masking]}, "
     masks += ", ".join(f"{share:.0%} {what}" for share, what in split)
     rows = f"{shown(training.batch_size)} rows of at most {data.max_length} tokens"
-    rows += f", {data.short_length} in the first {data.short_steps:,}" if data.short_steps else ""
     schedule = f"{training.schedule}, {training.warmup_steps} steps of warm-up"
     schedule += f", falling in the last {training.decay_share:.0%}" * (training.schedule == "stable-decay")
     return {"rows": rows, "schedule": schedule, "masks": masks}

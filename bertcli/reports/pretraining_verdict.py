@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertcli.config.run import PretrainRecipe
-from bertcli.config.section import mean_of
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
 from bertcli.objectives.learner import MARGIN, learner_of
 from bertcli.training.metrics_log import term_key
-from bertcli.training.recipe import ROWS_TO_LOOK_AROUND, peak_rate
+from bertcli.training.recipe import STEPS_TO_LOOK_AROUND, peak_rate
 from bertcli.training.scores import Scores, StepReport
 
 PAIR_MARGIN = 0.03
@@ -76,18 +75,15 @@ def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _advice(config: PretrainRecipe, sizes: Architecture) -> Iterator[str]:
-    training, data, fresh = config.training, config.data, config.model.init_from is None
+    training, fresh = config.training, config.model.init_from is None
     usual = peak_rate(sizes.layers, sizes.hidden, fresh=fresh, optimizer=training.optimizer)
     if not usual / 5 <= training.learning_rate <= usual * 2:
         yield f"training.learning_rate is {training.learning_rate:g}, auto takes {usual:g}"
-    rows = (training.steps or 0) * mean_of(training.batch_size)
-    if fresh and rows < ROWS_TO_LOOK_AROUND:
+    if fresh and (training.steps or 0) < STEPS_TO_LOOK_AROUND:
         yield (
-            f"training.steps: {rows:,.0f} rows were read, but a model starts to use context after 20,000 to "
-            f"{ROWS_TO_LOOK_AROUND:,}"
+            f"training.steps is {training.steps:,}, and a new model takes up to {STEPS_TO_LOOK_AROUND} until "
+            "it uses context"
         )
-    if fresh and not data.short_steps and data.max_length >= 2 * data.short_length:
-        yield "data.short_steps is 0; auto starts with short rows: a model learns to use context sooner"
 
 
 _FIRST_LOSS_TOLERANCE = 0.5
@@ -103,25 +99,16 @@ class Health:
     Attributes:
         references: the references of the terms; if there are none, there are no warnings.
         steps: number of steps of the run.
-        short_steps: number of steps on rows of `short_length` tokens; later positions are trained after them.
     """
 
     references: Sequence[Reference] = ()
     steps: int = 0
-    short_steps: int = 0
-    short_length: int = 0
 
     def lines(self) -> list[str]:
         """Lines to print before the first step."""
         first = [f"{each.term} {each.first_loss:.3f}" for each in self.references if each.first_loss]
         expected = [f"expected first loss: {' + '.join(first)}"] if first else []
         return expected + [each.line for each in self.references]
-
-    def heldout_note(self, step: int) -> str:
-        """A note on held-out losses while rows are short; empty after that."""
-        if step > self.short_steps or not self.short_steps:
-            return ""
-        return f" (positions past {self.short_length} are trained after step {self.short_steps:,})"
 
     def first_step_warnings(self, report: StepReport) -> list[str]:
         """A warning for each term whose first loss is not that of a fresh model."""
@@ -136,7 +123,7 @@ class Health:
 
     def plateau_warnings(self, scores: Scores, step: int) -> list[str]:
         """A warning for each term that predicts words and is still at the unigram entropy."""
-        if step < _PATIENCE * self.steps or step <= self.short_steps:
+        if step < _PATIENCE * self.steps:
             return []
         return [
             f"warning: after {step} of {self.steps} steps the held-out {each.term} loss "

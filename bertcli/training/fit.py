@@ -219,8 +219,7 @@ class Fit:
         if scores is None:
             return None
         self.log.write(metrics_log.heldout_row(scores, state, prepared.steps_per_epoch))
-        note = health.heldout_note(state.step)
-        self.progress.line(f"step {state.step} held out: {describe_scores(scores)}{note}")
+        self.progress.line(f"step {state.step} held out: {describe_scores(scores)}")
         for line in health.plateau_warnings(scores, state.step):
             self.progress.line(line)
         if best is not None:

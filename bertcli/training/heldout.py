@@ -63,7 +63,6 @@ def as_in_bert(objective: Objective, max_length: int) -> DataRecipe:
         max_length=max_length,
         mask_rate=MASK_RATE,
         mask_split=MASK_SPLIT,
-        short_steps=0,
     )
 
 

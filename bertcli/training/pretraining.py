@@ -23,7 +23,6 @@ from bertcli.folders.lengths import length_after, untrained_positions
 from bertcli.folders.locate import locate_init_from
 from bertcli.folders.run_layout import KeptVerdict
 from bertcli.model.encoder import encoders
-from bertcli.model.init import position_tables, tile_positions
 from bertcli.model.pretraining import LanguageModel
 from bertcli.objectives.distillation import start_like, taught
 from bertcli.objectives.learner import Learner, learner_of
@@ -98,14 +97,13 @@ class Pretraining(Prepared):
             fresh=self.source is None and self.config.distillation is None,
             mask_rate=ends(data.mask_rate)[1],
         )
-        return Health(references, self.steps, data.short_steps, short_length=data.short_length)
+        return Health(references, self.steps)
 
     def lines(self) -> Iterator[str]:
         """Lines that say what is trained, and how."""
         sizes, training, data = self.model.architecture, self.config.training, self.config.data
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         processes = f", {ranks.num_ranks()} ranks ({training.parallel})" if ranks.num_ranks() > 1 else ""
-        short = f" ({data.short_length} in the first {data.short_steps:,} steps)" if data.short_steps else ""
         compiled = " (compiled: the first step takes longer)" if training.compile else ""
         yield (
             f"model: {sizes.layers} layers x {sizes.hidden}, vocabulary {sizes.vocab_size:,}, {parameters:,} "
@@ -113,7 +111,7 @@ class Pretraining(Prepared):
         )
         yield (
             f"run: {self.steps:,} steps of {shown(training.batch_size)} rows (at most "
-            f"{training.micro_batch_size} at once) x {data.max_length} tokens{short}, {training.precision} "
+            f"{training.micro_batch_size} at once) x {data.max_length} tokens, {training.precision} "
             f"on {training.device}{compiled}{processes}"
         )
         yield from untrained_positions(sizes, length_after(self.source, data.max_length))
@@ -121,17 +119,8 @@ class Pretraining(Prepared):
         yield from self.health.lines()
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
-        """This rank's share of each step; just before the first long rows, trained positions are tiled."""
-        data = self.config.data
-        steps = self.stream.steps(first_step, self.steps, self.share, data.workers)
-        for step, micro_batches in enumerate(steps, first_step):
-            if step and step == data.short_steps:
-                for table in position_tables(self.model):
-                    offset = self.model.architecture.position_offset
-                    table_TD = table.detach()
-                    tiled_TD = tile_positions(wrapping.full_tensor(table_TD), data.short_length, offset)
-                    table_TD.copy_(wrapping.shard_like(table_TD, tiled_TD))
-            yield micro_batches
+        """This rank's share of each step."""
+        return self.stream.steps(first_step, self.steps, self.share, self.config.data.workers)
 
     def evaluate(self) -> Scores:
         """The scores of the model on the held-out text."""

@@ -31,7 +31,6 @@ KEYS = (
     ("training", "optimizer"),
     ("training", "learning_rate"),
     ("training", "warmup_steps"),
-    ("data", "short_steps"),
     ("data", "mask_rate"),
     ("model", "dropout"),
 )
@@ -41,8 +40,9 @@ BYTES_PER_TOKEN = 4.3
 """Bytes per token of English text in UTF-8; assumed for any text."""
 LARGEST_VOCABULARY = 30522
 """The size of BERT's own vocabulary."""
-ROWS_TO_LOOK_AROUND = 60_000
-"""The upper limit: every run got past the plateau within 20,000 to 60,000 rows of any length."""
+STEPS_TO_LOOK_AROUND = 200
+"""Steps within which a new model gets past the plateau of word frequencies, by the values of auto (`LOG.md`).
+"""
 _FIXED_ENTRIES = 256
 """Upper limit for the number of special tokens and ASCII characters, alone and inside a word."""
 BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))
@@ -127,17 +127,14 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
     times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
     parameters = 12 * layers * hidden**2 + vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
-    short_steps, starts_anew = 0, fresh and not _starts_like_teacher(config, hidden)
+    starts_anew = fresh and not _starts_like_teacher(config, hidden)
     given = config.training.optimizer
     optimizer = given if given != "auto" else "muon" if starts_anew else "adamw"
-    if starts_anew and length >= 2 * config.data.short_length:
-        short_steps = first_short_steps(steps, mean_of(batch_size))
     return {
         ("training", "batch_size"): batch_size,
         ("training", "optimizer"): optimizer,
         ("training", "learning_rate"): peak_rate(layers, hidden, fresh=fresh, optimizer=optimizer),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
-        ("data", "short_steps"): short_steps,
         ("data", "mask_rate"): _mask_rate(config),
         ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
     }
@@ -148,11 +145,6 @@ def _starts_like_teacher(config: PretrainConfig, hidden: int) -> bool:
     if config.distillation is None:
         return False
     return read_architecture(Path(config.distillation.teacher) / "config.json").hidden == hidden
-
-
-def first_short_steps(steps: int, rows: float) -> int:
-    """The number of first steps with short rows in a run of `steps` steps of `rows` rows."""
-    return min(round(0.4 * steps), math.ceil(ROWS_TO_LOOK_AROUND / rows))
 
 
 def _mask_rate(config: PretrainConfig) -> float:

@@ -130,7 +130,6 @@ def _short_pretraining(config: PretrainConfig, steps: int, folder: Path) -> tupl
         store = folder / "store"
     sections = {
         "corpus": {"store": str(store)},
-        "data": {"short_steps": _at_most(steps // 2, config.data.short_steps)},
         "training": {
             "steps": steps,
             "epochs": None,

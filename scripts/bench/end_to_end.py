@@ -5,8 +5,7 @@
 
 Builds the store; then, so many times in turn, pretrains for so many steps in a folder of its own and takes as
 many steps of no text with the same sizes, each as a process of its own. Real tokens a second of the median
-step on both sides; the ratio is taken round by round. `data.short_steps` is left out, so that all rows may be
-as long as those of the bench.
+step on both sides; the ratio is taken round by round.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ def main() -> None:
             *options.set,
             f"output_dir={run}",
             f"training.steps={options.steps + WARMUP_STEPS}",
-            "data.short_steps=0",
             "logging.every_steps=1",
         ]
         arguments = [str(options.config), *(part for change in changes for part in ("--set", change))]

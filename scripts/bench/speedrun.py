@@ -7,12 +7,12 @@
 
 Corpus, vocabulary, held-out text and its masks are the same for all runs. NOVELS is a glob, in quotes:
 ELTeC-eng, one file a novel. Every run starts from `BASELINE`, which `--set` changes. The number of steps
-follows from the step's time: the median of 20 steps with short and with full rows, in `ROUNDS` rounds on an
-idle machine. It is measured once for each change that alters it and kept in `speedrun_times.json`, so that
-work of others on the machine changes the time of a run, but not its result. Each seed that ends adds a line
-to `speedrun.jsonl`; one that is already there is not repeated, and one that was cut off is resumed. `tasks`
-fine-tunes the model of each seed on SST-2 (4,000 rows), WNUT-17 and CoLA, for three epochs at 1e-4; TASKS is
-the folder of GLUE's own files and wnut17. `page` writes the tables of `docs/speedrun.md` from these lines.
+follows from the step's time: the median of 20 steps, in `ROUNDS` rounds on an idle machine. It is measured
+once for each change that alters it and kept in `speedrun_times.json`, so that work of others on the machine
+changes the time of a run, but not its result. Each seed that ends adds a line to `speedrun.jsonl`; one that
+is already there is not repeated, and one that was cut off is resumed. `tasks` fine-tunes the model of each
+seed on SST-2 (4,000 rows), WNUT-17 and CoLA, for three epochs at 1e-4; TASKS is the folder of GLUE's own
+files and wnut17. `page` writes the tables of `docs/speedrun.md` from these lines.
 """
 
 from __future__ import annotations
@@ -31,17 +31,14 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from small_tasks import bertcli, score, task_sections, write  # noqa: E402
 
-from bertcli.training.recipe import first_short_steps  # noqa: E402
-
 HERE = Path(__file__).parent
 TIMES, RESULTS = HERE / "speedrun_times.json", HERE / "speedrun.jsonl"
 PAGE = HERE.parents[1] / "docs" / "speedrun.md"
 ROUNDS, STEPS_A_ROUND = 3, 20
-SHORT = 32
 TASKS = ("sst2", "wnut17", "cola")
 BASELINE: dict[str, dict[str, Any]] = {
     "tokenizer": {"kind": "wordpiece", "vocab_size": 8192, "lowercase": True},
-    "data": {"max_length": 128, "short_steps": 900, "short_length": SHORT},
+    "data": {"max_length": 128},
     "model": {"preset": "mini", "dropout": 0.0, "initialization": "published"},
     "training": {
         **{"batch_size": 64, "learning_rate": 1e-3, "warmup_steps": 300, "betas": [0.9, 0.98]},
@@ -55,7 +52,7 @@ MARKS = ("<!-- runs -->\n", "<!-- end of runs -->")
 Runs = dict[tuple[str, str], list[dict[str, Any]]]
 """Name and family -> the lines of their seeds."""
 ALTER_TIME = {
-    "data": ["max_length", "short_length", "objective", "mask_rate", "short_pair_probability"],
+    "data": ["max_length", "objective", "mask_rate", "short_pair_probability"],
     "model": ["family", "preset", "layers", "hidden", "intermediate", "heads"],
     "training": ["batch_size", "optimizer"],
 }
@@ -89,8 +86,7 @@ def run_seeds(options: argparse.Namespace) -> None:
     sections = config_of(options)
     store = write(options.out / "store.yaml", sections | {"output_dir": str(options.out / "store-run")})
     bertcli("prepare", store)
-    short, full = step_times(sections, options.out)
-    steps, short_steps = steps_in(60 * options.minutes, sections, short=short, full=full)
+    steps = int(60 * options.minutes / step_seconds(sections, options.out))
     for seed in options.seeds:
         key = key_of(options, seed)
         if any(key.items() <= line.items() for line in read_results()):
@@ -98,11 +94,10 @@ def run_seeds(options: argparse.Namespace) -> None:
         folder = run_folder(options, seed)
         given = {**sections, "output_dir": str(folder), "seed": seed}
         given["training"] = {**given["training"], "steps": steps}
-        given["data"] = {**given["data"], "short_steps": short_steps}
         given["evaluation"] = {"every_steps": steps, "batches": 10_000}
         resume = ["--resume"] if (folder / "checkpoints").is_dir() else []
         bertcli("pretrain", write(folder.with_suffix(".yaml"), given), *resume)
-        line = {**key, "steps": steps, "short_steps": short_steps, **outcome(folder)}
+        line = {**key, "steps": steps, **outcome(folder)}
         add({**line, "changes": options.changes, "note": options.note, "date": date.today().isoformat()})
 
 
@@ -152,51 +147,30 @@ def config_of(options: argparse.Namespace) -> dict[str, Any]:
     return sections
 
 
-def step_times(sections: dict[str, Any], out: Path) -> tuple[float, float]:
-    """Seconds of a step with short and with full rows, from `speedrun_times.json` or measured."""
+def step_seconds(sections: dict[str, Any], out: Path) -> float:
+    """The time of a step, from `speedrun_times.json` or measured; where rows move, that of their mean."""
     known = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
     altering = {
-        f"{section}.{key}": sections[section][key]
+        key: sections[section][key]
         for section, keys in ALTER_TIME.items()
         for key in keys
         if key in sections[section]
     }
-    name = ", ".join(f"{key.split('.')[1]} {value}" for key, value in sorted(altering.items()))
+    if isinstance(altering["batch_size"], list):
+        altering["batch_size"] = round(statistics.mean(altering["batch_size"]))
+    name = ", ".join(f"{key} {value}" for key, value in sorted(altering.items()))
     if name not in known:
         config = write(out / "timed.yaml", sections | {"output_dir": str(out / "timed")})
-        ms: dict[str, list[float]] = {"short": [], "full": []}
-        for _ in range(ROUNDS):
-            for length, times in ms.items():
-                tokens = SHORT if length == "short" else sections["data"]["max_length"]
-                times.append(timed(config, sections, tokens))
-        known[name] = {length: statistics.median(times) for length, times in ms.items()}
-        known[name] |= {"processor": processor(), "date": date.today().isoformat()}
+        rows = f"training.batch_size={altering['batch_size']}"
+        command = ("bench", "step", "--config", config, "--steps", STEPS_A_ROUND, "--json", "--set", rows)
+        ms = [json.loads(bertcli(*command))["ms_per_step"] for _ in range(ROUNDS)]
+        known[name] = {
+            "ms": statistics.median(ms),
+            "processor": processor(),
+            "date": date.today().isoformat(),
+        }
         TIMES.write_text(json.dumps(known, indent=1) + "\n")
-    return known[name]["short"] / 1e3, known[name]["full"] / 1e3
-
-
-def timed(config: Path, sections: dict[str, Any], tokens: int) -> float:
-    """Milliseconds of a step with rows of `tokens` tokens; of the mean rows where their number grows."""
-    given = [f"data.max_length={tokens}", "data.short_steps=0"]
-    rows = sections["training"]["batch_size"]
-    if isinstance(rows, list):
-        given.append(f"training.batch_size={round(statistics.mean(rows))}")
-    options = [word for each in given for word in ("--set", each)]
-    found = bertcli("bench", "step", "--config", config, "--steps", STEPS_A_ROUND, "--json", *options)
-    return json.loads(found)["ms_per_step"]
-
-
-def steps_in(seconds: float, sections: dict[str, Any], short: float, full: float) -> tuple[int, int]:
-    """The number of steps, and that of short ones among them, which `seconds` hold."""
-    rows, given = sections["training"]["batch_size"], sections["data"]["short_steps"]
-    mean = statistics.mean(rows) if isinstance(rows, list) else rows
-    steps, short_steps = 0, 0
-    for count in range(1, int(seconds / short) + 1):
-        of_them = first_short_steps(count, mean) if given == "auto" else min(given, count)
-        if of_them * short + (count - of_them) * full > seconds:
-            break
-        steps, short_steps = count, of_them
-    return steps, short_steps
+    return known[name]["ms"] / 1e3
 
 
 def outcome(folder: Path) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def config_of(family: str, folder: Path, run: Path, steps: int, training: dict[s
         **taught,
         "corpus": {"files": ["classics"], "store": str(folder / "store")},
         "tokenizer": vocabulary,
-        "data": {"max_length": 64, "short_steps": steps // 5},
+        "data": {"max_length": 64},
         "model": model,
         "training": usual | training,
         "evaluation": {"every_steps": steps // 2, "batches": 2},

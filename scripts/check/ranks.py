@@ -96,7 +96,7 @@ def config_of(folder: Path, run: Path, steps: int, parallel: str, dropout: float
         "output_dir": str(run),
         "corpus": {"files": ["classics"], "store": str(folder / "store")},
         "tokenizer": {"vocab_size": 2000},
-        "data": {"max_length": 64, "short_steps": steps // 5},
+        "data": {"max_length": 64},
         "model": {"preset": "tiny", "dropout": dropout},
         "training": {
             "steps": steps,

@@ -72,14 +72,6 @@ def test_any_step_can_be_asked_for_first(store: OpenStore) -> None:
     assert torch.equal(walked.batch.targets_M, later.batch.targets_M)
 
 
-def test_the_first_steps_may_read_shorter_rows(store: OpenStore) -> None:
-    stream = stream_of(store, short_steps=3, short_length=20, short_pair_probability=0.0)
-    assert [int(stream[step].lengths_B.max()) for step in range(5)] == [20, 20, 20, 64, 64]
-    assert torch.equal(stream[4].ids_BT, stream_of(store, short_pair_probability=0.0)[4].ids_BT)
-    assert stream.tokens_until(2) == 2 * 32 * 17
-    assert stream.tokens_until(5) == 3 * 32 * 17 + 2 * 32 * 61
-
-
 @pytest.mark.parametrize("objective", ["mlm+nsp", "mlm+sop", "mlm"])
 def test_the_real_stream_keeps_its_figures(store: OpenStore, objective: str) -> None:
     measured = measure(store, batches=75, batch_size=256, objective=objective)

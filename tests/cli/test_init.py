@@ -35,7 +35,7 @@ def test_a_corpus_gets_a_config_that_passes_check_data_and_runs(
     assert "seconds" in comments(tmp_path / "bertcli.yaml").splitlines()[0]
     assert " lines is in it" in comments(tmp_path / "bertcli.yaml")
     assert run_bertcli("check-data", "bertcli.yaml")[0] == 0
-    short = ("--set", "training.steps=2", "--set", "evaluation.batches=1", "--set", "data.short_steps=0")
+    short = ("--set", "training.steps=2", "--set", "evaluation.batches=1")
     code, out, err = run_bertcli("pretrain", "bertcli.yaml", *short)
     assert (code, out) == (0, "runs/stories/model\n"), err
 

@@ -24,10 +24,9 @@ SAID = "{} of {} rows are longer than 32 tokens, the longest that {} was trained
 
 @pytest.fixture(scope="module")
 def pretrained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of 64 positions, pretrained on rows of 32 tokens, the first of them shorter."""
+    """A model of 64 positions, pretrained on rows of 32 tokens."""
     folder = tmp_path_factory.mktemp("pretrained")
-    model, data = {"max_positions": 64}, {"short_steps": 1, "short_length": 16}
-    value = small_config(corpus, folder / "run", model=model, data=data, training={"steps": 2})
+    value = small_config(corpus, folder / "run", model={"max_positions": 64}, training={"steps": 2})
     done = run_cli("pretrain", write_config(folder / "config.yaml", value))
     assert done.returncode == 0, done.stderr
     return folder / "run" / "model"

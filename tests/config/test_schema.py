@@ -51,7 +51,6 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
         ),
         ("data", {"mask_split": [0.5, 0.1, 0.1]}, "data: mask_split must add up to 1, got 0.7"),
         ("data", {"max_length": 600}, r"data.max_length \(600\) is longer than model.max_positions \(512\)"),
-        ("data", {"short_steps": 9, "short_length": 200}, r"short_length \(200\) is longer than max_length"),
         ("model", {"hidden": 100, "heads": 3}, "model: heads must divide hidden: 100 / 3 leaves 1"),
         ("training", {"steps": 0}, "training.steps: input should be greater than or equal to 1, got 0"),
         ("training", {"steps": 5, "epochs": 1}, "training: give steps or epochs, not both"),
@@ -77,12 +76,6 @@ def test_a_fine_tuning_config_is_recognized() -> None:
     with pytest.raises(UserError, match="has a section task, as for bertcli finetune") as error:
         check_config(PretrainConfig, {"output_dir": "x", "model": "y", "task": {}}, "test")
     assert "unknown key" not in str(error.value)
-
-
-def test_short_rows_are_for_a_fresh_model() -> None:
-    value = MINIMAL | {"data": {"short_steps": 5}, "model": {"init_from": "model"}}
-    with pytest.raises(UserError, match=r"data.short_steps is for a model from random weights"):
-        check_config(PretrainConfig, value, "test")
 
 
 def test_a_model_brings_its_own_tokenizer() -> None:

@@ -81,13 +81,12 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(text: Path, folder: Path, **training: Any) -> Path:
-    """With dropout, in two micro-batches a step, of rows that are short at first; judged after each step."""
+    """With dropout, in two micro-batches a step; judged after each step."""
     training = {"steps": 20, "warmup_steps": 5} | training
     value = small_config(
         text,
         folder / "run",
         model={"dropout": 0.1},
-        data={"short_steps": 10, "short_length": 16},
         training=training,
         evaluation={"every_steps": 1, "batches": 2},
         checkpoint={"every_steps": 5, "keep_last": 9},

@@ -32,12 +32,9 @@ def test_a_first_loss_that_is_not_a_fresh_models_is_named() -> None:
     assert health.first_step_warnings(skipped) == []
 
 
-def test_losses_on_positions_not_yet_trained_are_explained() -> None:
-    health = Health([WORDS, LABEL], steps=1000, short_steps=400, short_length=32)
-    assert health.heldout_note(400) == " (positions past 32 are trained after step 400)"
-    assert health.heldout_note(401) == ""
-    assert Health([WORDS], steps=1000).heldout_note(1) == ""
+def test_a_plateau_is_named_once_the_run_had_time_to_leave_it() -> None:
+    health = Health([WORDS, LABEL], steps=1000)
     stuck = Scores({"words": 5.0, "label": 0.7}, {"words": 0.1, "label": 0.5}, 10)
-    assert health.plateau_warnings(stuck, 400) == []
-    assert len(health.plateau_warnings(stuck, 401)) == 1
-    assert health.plateau_warnings(Scores({"words": 4.0, "label": 0.7}, {}, 10), 401) == []
+    assert health.plateau_warnings(stuck, 299) == []
+    assert len(health.plateau_warnings(stuck, 300)) == 1
+    assert health.plateau_warnings(Scores({"words": 4.0, "label": 0.7}, {}, 10), 300) == []

@@ -27,10 +27,7 @@ def test_the_card_says_the_same_to_yaml_and_markdown_and_no_local_path() -> None
                 "dropout": 0.1,
             },
             "tokenizer": {"vocab_size": 400},
-            "data": {
-                **{"objective": "mlm+nsp", "short_steps": 0},
-                **{"mask_rate": 0.15, "mask_split": [0.8, 0.1, 0.1]},
-            },
+            "data": {"objective": "mlm+nsp", "mask_rate": 0.15, "mask_split": [0.8, 0.1, 0.1]},
             "training": {"batch_size": 8, "learning_rate": 1e-3, "warmup_steps": 1, "steps": 1},
         }
     )
@@ -56,7 +53,7 @@ def test_a_run_without_pairs_has_no_word_of_them() -> None:
             "corpus": {"files": ["a.txt"]},
             "model": {"dropout": 0.1},
             "tokenizer": {"vocab_size": 400},
-            "data": {"short_steps": 0, "mask_rate": 0.15, "mask_split": [0.8, 0.1, 0.1], "objective": "mlm"},
+            "data": {"mask_rate": 0.15, "mask_split": [0.8, 0.1, 0.1], "objective": "mlm"},
             "training": {"batch_size": 8, "learning_rate": 1e-3, "warmup_steps": 1, "steps": 1},
         }
     )

@@ -18,7 +18,7 @@ from tests.small_runs import losses, read_rows, small_config
 def run(corpus: Path, folder: Path, steps: int, resume: bool = False, **training: Any) -> Path:
     usual = {"steps": steps, "schedule": "constant", "batch_size": [4, 16], "micro_batch_size": 4}
     config = small_config(corpus, folder, training=usual | training, evaluation={"every_steps": 100})
-    config["data"] |= {"mask_rate": [0.5, 0.1], "short_steps": 0}
+    config["data"] |= {"mask_rate": [0.5, 0.1]}
     config["checkpoint"] = {"every_steps": 5, "keep_last": 9}
     pretrain(check_config(PretrainConfig, config, "the test"), resume=resume, overwrite=False)
     return folder

@@ -46,7 +46,6 @@ def test_every_key_gets_a_value_and_is_said(tmp_path: Path, megabyte: str) -> No
         "optimizer": "muon",
         "learning_rate": 2.5e-3,
         "warmup_steps": 320,
-        "short_steps": 1600,
         "mask_rate": 0.4,
         "dropout": 0.1,  # the text is read 70 times by a model with more parameters than it has tokens
     }
@@ -70,14 +69,9 @@ def test_more_text_longer_runs_and_larger_models(tmp_path: Path, megabyte: str) 
     assert large.training.learning_rate < small.training.learning_rate
     assert (small.training.batch_size, large.training.batch_size) == (32, 256)
     assert large.training.warmup_steps == 10_000
-    assert large.data.short_steps == 235  # 60,000 rows are enough
     sixteen = tmp_path / "sixteen.txt"
     sixteen.write_text(Path(megabyte).read_text() * 16)
     assert decide(tmp_path, [str(sixteen)]).tokenizer.vocab_size == 4096
-
-
-def test_rows_that_are_short_anyway_have_no_shorter_ones_first(tmp_path: Path, megabyte: str) -> None:
-    assert decide(tmp_path, [megabyte], data={"max_length": 48}).data.short_steps == 0
 
 
 def test_a_script_of_many_signs_has_room_for_them(tmp_path: Path) -> None:
@@ -92,7 +86,7 @@ def test_a_trained_model_goes_on_gently(tmp_path: Path, megabyte: str) -> None:
     fresh = decide(tmp_path, [megabyte], model={"layers": 2, "hidden": 32})
     config = decide(tmp_path, [megabyte], model={"init_from": str(model)})
     assert config.training.learning_rate == pytest.approx(fresh.training.learning_rate / 5, rel=0.05)
-    assert (config.data.short_steps, config.data.mask_rate, config.model.dropout) == (0, 0.15, 0.1)
+    assert (config.data.mask_rate, config.model.dropout) == (0.15, 0.1)
     assert config.tokenizer.vocab_size == 5 + 2 * 68
 
 

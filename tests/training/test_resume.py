@@ -27,8 +27,6 @@ from tests.small_runs import (
     write_config,
 )
 
-SHORT_FIRST = {"max_length": 32, "short_steps": 5, "short_length": 16}
-"""The rows grow at the step of the first checkpoint, where a resume must not miss it."""
 DROPOUT = {"layers": 2, "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 32, "dropout": 0.1}
 
 
@@ -36,7 +34,7 @@ def config_file(corpus: Path, folder: Path, **sections) -> Path:
     training = {"precision": "fp32", "steps": 12} | sections.pop("training", {})
     return write_config(
         folder / "config.yaml",
-        small_config(corpus, folder / "run", training=training, model=DROPOUT, data=SHORT_FIRST, **sections),
+        small_config(corpus, folder / "run", training=training, model=DROPOUT, **sections),
     )
 
 

@@ -65,7 +65,7 @@ def bench_config(config: PretrainConfig, steps: int) -> dict[str, Any]:
     decided, store, stream = _open_stream(config)
     sizes = pretraining_sizes(decided, store.tokenizer.vocab_size)
     batches, length = _full_steps(decided, stream, timing.WARMUP_STEPS + steps), decided.data.max_length
-    predicted = stream.mask_rate(decided.data.short_steps) * stream.max_tokens / length
+    predicted = stream.mask_rate(0) * stream.max_tokens / length
     named = {"what": "step", "family": sizes.family, "preset": decided.model.preset, "length": length}
     model = learner_of(decided.data.objective).build(decided.model, sizes)
     task = pretraining_task(decided, store.tokenizer)
@@ -162,8 +162,7 @@ def _open_stream(config: PretrainConfig) -> tuple[DecidedPretraining, token_stor
 
 def _full_steps(config: DecidedPretraining, stream: BatchStream, number: int) -> Iterator[list[MicroBatch]]:
     """Steps of rows of full length, divided as in a run and drawn by as many loader processes."""
-    first = config.data.short_steps
-    return stream.steps(first, first + number, own_share(config.training), config.data.workers)
+    return stream.steps(0, number, own_share(config.training), config.data.workers)
 
 
 def bench_stream(config: PretrainConfig, batches: int) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def plan_pretraining(config: PretrainConfig, report: Report = say) -> Plan:
             )
         sizes = BatchSizes(batch_size)
         stream = BatchStream(store.train, store.tokenizer, data, seed=config.seed, sizes=sizes)
-        return stream.steps(data.short_steps, _ENDLESS, share, workers=0)
+        return stream.steps(0, _ENDLESS, share, workers=0)
 
     # A vocabulary that is not trained yet will have rows as WordPiece has them.
     special = 2 + is_pair if tokenizer is None else tokenizer.frame.cost(is_pair)
@@ -237,5 +237,4 @@ def _amounts(
 def _tokens(config: PretrainRecipe, steps: int) -> int:
     """Number of tokens of all steps, if every row is full."""
     data, sizes = config.data, BatchSizes(config.training.batch_size, ramp_steps(config, steps))
-    rows, short = sizes.before(steps), sizes.before(min(steps, data.short_steps))
-    return short * data.short_length + (rows - short) * data.max_length
+    return sizes.before(steps) * data.max_length

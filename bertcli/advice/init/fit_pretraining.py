@@ -1,5 +1,6 @@
 """Measured times of this machine, and the pretraining run that fits into a given time."""
 
+import math
 import subprocess
 import sys
 import time
@@ -7,19 +8,20 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from bertcli.advice.bench.devices import KnownDevice, calculated
 from bertcli.advice.bench.plan import Plan, plan_pretraining
 from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.bench.timing import matmul_rate
 from bertcli.advice.init.amount import Prepared
+from bertcli.advice.init.written import Request
 from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
+from bertcli.families.family import FamilyName
 from bertcli.model.architecture import training_flops
 from bertcli.system.hardware import resolve_device, resolve_precision
 from bertcli.system.terminal import Report
-from bertcli.training.recipe import BATCH_SIZES, ROWS_TO_LOOK_AROUND, first_short_steps
+from bertcli.training.recipe import BATCH_SIZES
 
 SECONDS = 4.0
 """Time of the steps of one measurement."""
@@ -34,9 +36,10 @@ def start_seconds(module: str) -> float:
 
 PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
 LENGTHS = (128, 64, 32)
-"""Row lengths in tokens; the last one is only for text that does not fill longer rows."""
-ROWS = 2 * ROWS_TO_LOOK_AROUND
-"""Rows that a run should read, so that its model uses context for half of the run."""
+"""Row lengths in tokens; a run takes the longest that the text fills, at least the last."""
+TOKENS_PER_WEIGHT = 2
+"""Tokens that a run should read for each weight that a token is multiplied with; with fewer, a smaller model
+learns more in the same time (`LOG.md`)."""
 EVALUATIONS = 5
 _READS = 50
 """Largest number of times that a run reads its text; in a longer run the model memorizes it."""
@@ -44,12 +47,35 @@ _PARAMETERS_PER_TOKEN = 4
 """Largest number of parameters per token of text; a larger model memorizes the text."""
 _LARGEST_SHARE = 1.2
 """Upper limit of a step's rate (operations of `model.architecture`), as a share of the matmul rate."""
+FLOPS_PER_WEIGHT = 6
+"""Operations of a step for each weight and token: a product and a sum, once forward and twice backward."""
 _LEAST_STEPS, _MOST_STEPS = 20, 10_000_000
-AUTO_ROWS = BATCH_SIZES[-1][0]
-"""The most rows per step that `batch_size: auto` takes; a run with more names them."""
 _LONG_RUNS = ((256, 200_000), (512, 200_000), (1024, 200_000), (2048, None))
 """Pairs as in `BATCH_SIZES`, for runs that read more rows than auto's largest steps are good for. In as many
 rows, steps of 2,048 reached a perplexity of 3.68, and steps of 256 one of 3.99 (Liu et al. 2019, table 3)."""
+
+
+LEARNED: dict[float, dict[FamilyName, float]] = {
+    5: {"modernbert": 3.5, "bert": 4.0},
+    20: {"modernbert": 3.2, "bert": 3.45},
+    60: {"modernbert": 2.9, "bert": 3.1},
+}
+"""Minutes of two cores with AVX-512 BF16 -> family -> held-out MLM loss, on the same novels and with the same
+vocabulary (docs/speedrun.md)."""
+
+
+def family_of(request: Request) -> tuple[FamilyName, str]:
+    """The family of a new model, and the reason: it is given, or its loss is the lowest in `LEARNED` after
+    the number of minutes next to the given one."""
+    if request.family is not None:
+        return request.family, "given with --family"
+    nearest = min(LEARNED, key=lambda each: abs(math.log(each / request.minutes)))
+    losses = LEARNED[nearest]
+    family = min(losses, key=lambda each: losses[each])
+    return family, (
+        f"learns most: after {nearest:g} minutes of novels its loss was {losses[family]:.2f}, that of bert "
+        f"{losses['bert']:.2f}; or bert, for next sentences and for programs that read no other"
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +85,9 @@ class PretrainingFit:
     Attributes:
         preset: the preset of the model; None: the model is given.
         seconds: time of all steps and evaluations.
+        tokens: number of tokens that all steps read.
         reads: number of times that the text is read.
+        is_enough: True if each weight of the model gets `TOKENS_PER_WEIGHT`.
         ends_early: True if there is so little text that the run ends before its time.
     """
 
@@ -68,14 +96,11 @@ class PretrainingFit:
     steps: int
     batch_size: int
     seconds: float
+    tokens: float
     reads: float
+    is_enough: bool
     ends_early: bool
     speed: Probe
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of all steps."""
-        return self.steps * self.batch_size
 
     @property
     def rows_per_second(self) -> float:
@@ -86,9 +111,9 @@ class PretrainingFit:
 def fit_pretraining(
     prepared: Prepared, seconds: float, longest: float, report: Report, known: KnownDevice | None = None
 ) -> PretrainingFit:
-    """The largest preset and row length with which a run reads `ROWS` rows in its time, else the smallest.
+    """The run of the largest preset whose weights get `TOKENS_PER_WEIGHT` in the time, else of the smallest.
 
-    The candidates that may fit are measured or calculated, from the largest to the smallest.
+    The presets that may fit are measured or calculated, from the largest to the smallest.
 
     Args:
         seconds: time for steps and evaluations.
@@ -96,9 +121,8 @@ def fit_pretraining(
         report: a function called with a line for each of these.
         known: the device for which steps are calculated; None: they are measured on this machine.
     """
-    lengths = [length for length in LENGTHS[:-1] if length <= longest] or [LENGTHS[-1]]
-    is_given = prepared.config.model.init_from is not None
-    candidates = [(preset, length) for preset in ([None] if is_given else PRESETS) for length in lengths]
+    length = next((length for length in LENGTHS if length <= longest), LENGTHS[-1])
+    presets = PRESETS if prepared.config.model.init_from is None else [None]
     if known is None:
         device = resolve_device(prepared.config.training.device)
         precision = resolve_precision(prepared.config.training.precision, device)
@@ -106,7 +130,7 @@ def fit_pretraining(
     else:
         rate, speed_of = known.rate(known.precision), partial(calculated, known=known)
 
-    def tried(preset: str | None, length: int) -> PretrainingFit:
+    def tried(preset: str | None) -> PretrainingFit:
         fit = _fit(prepared, preset, length, seconds=seconds, speed_of=speed_of)
         training = fit.speed.training
         how, where = ("measured", f" on {training.device}") if known is None else ("calculated", "")
@@ -116,40 +140,44 @@ def fit_pretraining(
         )
         return fit
 
-    for preset, length in candidates[:-1]:
-        plan = _plan(prepared, preset, length, batch_size=BATCH_SIZES[0][0])
-        if _may_fit(plan, prepared, seconds, rate=rate):
-            fit = tried(preset, length)
-            if fit.rows >= ROWS or fit.ends_early:
+    for preset in presets[:-1]:
+        if _may_fit(_plan(prepared, preset, length, BATCH_SIZES[0][0]), prepared, seconds, rate=rate):
+            fit = tried(preset)
+            if fit.is_enough or fit.ends_early:
                 return fit
-    return tried(*candidates[-1])
+    return tried(presets[-1])
 
 
 def _may_fit(plan: Plan, prepared: Prepared, seconds: float, rate: float) -> bool:
-    """True if the text is enough for the model, and a perfect program could read `ROWS` rows in the time."""
+    """True if the text is enough for the model, and a perfect program could read enough of it in the time."""
     if sum(plan.parameters.values()) > _PARAMETERS_PER_TOKEN * prepared.tokens:
         return False
-    row_flops = training_flops(plan.architecture, plan.length, plan.predicted) * plan.length
-    return _LARGEST_SHARE * rate * seconds / row_flops >= ROWS
+    weights = _weights(plan)
+    tokens = _LARGEST_SHARE * rate * seconds / (FLOPS_PER_WEIGHT * weights)
+    return tokens >= TOKENS_PER_WEIGHT * weights
+
+
+def _weights(plan: Plan) -> float:
+    """The number of weights that a token is multiplied with, on average."""
+    return training_flops(plan.architecture, plan.length, plan.predicted) / FLOPS_PER_WEIGHT
 
 
 def _plan(prepared: Prepared, preset: str | None, length: int, batch_size: int) -> Plan:
     """The plan of steps of full rows of this length."""
     config: PretrainConfig = prepared.config
     model = {} if preset is None else {"preset": preset}
-    data = {"max_length": length, "short_steps": 0}
     training = {"batch_size": batch_size, "steps": _MOST_STEPS}
-    return plan_pretraining(
-        with_values(config, {"model": model, "data": data, "training": training}), lambda line: None
-    )
+    sections = {"model": model, "data": {"max_length": length}, "training": training}
+    return plan_pretraining(with_values(config, sections), lambda line: None)
 
 
 def _fit(
     prepared: Prepared, preset: str | None, length: int, seconds: float, speed_of: Callable[[Plan], Probe]
 ) -> PretrainingFit:
-    """The steps that fit, with the batch size and first short rows that `training.recipe` would decide."""
+    """The steps that fit, with a batch size for so many."""
     for batch_size, below in (*BATCH_SIZES[:-1], *_LONG_RUNS):
-        run = _run_of(prepared, preset, length, batch_size=batch_size, speed_of=speed_of)
+        plan = _plan(prepared, preset, length, batch_size=batch_size)
+        run = _run_of(prepared, speed_of(plan))
         by_time = bisect_right(range(_MOST_STEPS), seconds, key=run.seconds)
         by_text = bisect_right(range(_MOST_STEPS), _READS * prepared.tokens, key=run.tokens)
         steps = _rounded(max(_LEAST_STEPS, min(by_time, by_text) - 1))
@@ -160,9 +188,11 @@ def _fit(
                 steps,
                 batch_size=batch_size,
                 seconds=run.seconds(steps),
+                tokens=run.tokens(steps),
                 reads=run.tokens(steps) / max(1.0, prepared.tokens),
+                is_enough=run.tokens(steps) >= TOKENS_PER_WEIGHT * _weights(plan),
                 ends_early=by_text < 0.9 * by_time,
-                speed=run.full,
+                speed=run.speed,
             )
     raise AssertionError("unreachable: the last batch size is for any number of steps")
 
@@ -172,41 +202,25 @@ class _Run:
     """A run whose steps were measured, or calculated.
 
     Attributes:
-        full, short: speed of steps with full rows, and of those with short rows at the start; None: no such.
         evaluations: seconds of all evaluations.
     """
 
-    batch_size: int
-    full: Probe
-    short: Probe | None
+    speed: Probe
     evaluations: float
 
     def seconds(self, steps: int) -> float:
         """Time of so many steps, with the evaluations."""
-        return self.full.first_seconds + self._sum(steps, "seconds") + self.evaluations
+        return self.speed.first_seconds + steps * self.speed.seconds + self.evaluations
 
     def tokens(self, steps: int) -> float:
         """Number of real tokens in so many steps."""
-        return self._sum(steps, "tokens")
-
-    def _sum(self, steps: int, what: Literal["seconds", "tokens"]) -> float:
-        full = getattr(self.full, what)
-        if self.short is None:
-            return steps * full
-        first = first_short_steps(steps, self.batch_size)
-        return first * getattr(self.short, what) + (steps - first) * full
+        return steps * self.speed.tokens
 
 
-def _run_of(
-    prepared: Prepared, preset: str | None, length: int, batch_size: int, speed_of: Callable[[Plan], Probe]
-) -> _Run:
-    config, short = prepared.config, None
-    full = speed_of(_plan(prepared, preset, length, batch_size=batch_size))
-    if config.model.init_from is None and length >= 2 * config.data.short_length:
-        short = speed_of(_plan(prepared, preset, config.data.short_length, batch_size=batch_size))
-    batches = min(config.evaluation.batches, prepared.heldout_tokens / full.tokens)
+def _run_of(prepared: Prepared, speed: Probe) -> _Run:
+    batches = min(prepared.config.evaluation.batches, prepared.heldout_tokens / speed.tokens)
     # A forward pass is a third of a step.
-    return _Run(batch_size, full, short, evaluations=EVALUATIONS * batches / 3 * full.seconds)
+    return _Run(speed, evaluations=EVALUATIONS * batches / 3 * speed.seconds)
 
 
 def _rounded(steps: int) -> int:

@@ -48,7 +48,7 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
             f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
             "some pages or more"
         )
-    has_pairs = ModelConfig(family=request.family).fresh.family.pair_objective is not None
+    has_pairs = ModelConfig(family=fitting.family_of(request)[0]).fresh.family.pair_objective is not None
     objective = _objective(look, amount) if has_pairs else None
     config, whole = _start(look, amount, output_dir, request=request, objective=objective), amount
     started = fitting.start_seconds("bertcli.training.pretraining")
@@ -107,7 +107,7 @@ def _start(
     if request.model is not None:
         value["model"] = {"init_from": request.model}
         return check_config(PretrainConfig, value, "the config")
-    value["model"] = {"family": request.family}
+    value["model"] = {"family": fitting.family_of(request)[0]}
     config = check_config(PretrainConfig, value, "the config")
     if amount.unread > UNKNOWN:
         return with_bytes(config)

@@ -12,7 +12,7 @@ from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import UNKNOWN, unknown
 from bertcli.tokenizer.normalize import casing_rules
-from bertcli.training.recipe import ROWS_TO_LOOK_AROUND
+from bertcli.training.recipe import STEPS_TO_LOOK_AROUND
 
 _FEW_TOKENS = 300_000
 """Tokens of a corpus; from a smaller one, a new model learns next to nothing."""
@@ -59,15 +59,11 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
     """The config and the lines that describe it."""
     fit, device = plan.fit, plan.request.device
     time, how = predicted(plan.seconds, fit.speed.training, device), "calculated" if device else "measured"
-    can_be_longer = fit.max_length < fitting.LENGTHS[0] <= plan.longest
-    longer = f"; or {fitting.LENGTHS[0]}, in about twice the time" * can_be_longer
-    length = Line("max_length", fit.max_length, beside=f"tokens of a row{longer}")
-    by_auto = fit.batch_size <= fitting.AUTO_ROWS
+    length = Line("max_length", fit.max_length, beside="tokens of a row")
     steps = (
-        f"of {fit.batch_size:,} rows{', as auto decides' * by_auto}: {fit.rows:,} rows, {_read(fit.reads)}. "
-        f"{in_words(fit.seconds)} at {fit.rows_per_second:,.0f} full rows a second ({how})"
+        f"{fit.tokens:,.0f} tokens, {_read(fit.reads)}. {in_words(fit.seconds)} at {fit.rows_per_second:,.0f} "
+        f"rows a second ({how})"
     )
-    training = [Line("steps", fit.steps, beside=steps)]
     rows = Line("batch_size", fit.batch_size, beside="rows of a step, for so long a run")
     lines: list[Line | Block] = [
         Line("output_dir", plan.config.output_dir),
@@ -75,7 +71,7 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
         *_tokenizer(plan),
         Block("data", [plan.objective, length] if plan.objective else [length]),
         Block("model", list(_model(plan))),
-        Block("training", training if by_auto else [*training, rows]),
+        Block("training", [Line("steps", fit.steps, beside=steps), rows]),
         Block("evaluation", [Line("every_steps", max(1, fit.steps // fitting.EVALUATIONS))]),
         Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
         Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
@@ -132,17 +128,16 @@ def _model(plan: PretrainingPlan) -> Iterator[Line]:
     if fit.preset is None:
         yield Line("init_from", plan.config.model.init_from, beside="given with --model")
         return
-    if plan.request.family is not None:
-        yield Line("family", plan.request.family, beside="given with --family")
+    family, why = fitting.family_of(plan.request)
+    yield Line("family", family, beside=why)
     larger = fitting.PRESETS[: fitting.PRESETS.index(fit.preset)]
-    if fit.rows < fitting.ROWS and not fit.ends_early:
-        reason = f"the smallest; a larger one reads far fewer than {fitting.ROWS:,} rows in the time"
-    elif fit.preset == fitting.PRESETS[-1]:
+    if fit.preset == fitting.PRESETS[-1]:
         reason = "the smallest; the text or the time is not enough for a larger one"
-    elif fit.rows < fitting.ROWS:
+    elif not fit.is_enough:
         reason = "the largest for which the text and the time are enough"
     else:
-        reason = f"the largest that reads {fitting.ROWS:,} rows in the time, for which the text is enough"
+        each = f"{fitting.TOKENS_PER_WEIGHT} tokens for each of its weights"
+        reason = f"the largest that reads {each} in the time, for which the text is enough"
         reason += f"; or {larger[-1]}" if larger else ""
     yield Line("preset", fit.preset, beside=reason)
 
@@ -156,7 +151,7 @@ def _read(reads: float) -> str:
 
 def _summary(plan: PretrainingPlan) -> Iterator[str]:
     fit = plan.fit
-    name = f"{plan.request.family or 'model'} {fit.preset}"
+    name = f"{plan.config.model.family} {fit.preset}"
     what = name if fit.preset else f"the model in {plan.config.model.init_from}"
     yield (
         f"chosen: {what}, {fit.steps:,} steps of {fit.batch_size} rows of {fit.max_length} tokens, which "
@@ -183,8 +178,8 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
             f"note: {plan.prepared.tokens:,.0f} tokens are too few for a new model to learn a language; go "
             "on from a published one with --model, or give more text"
         )
-    elif fit.rows < ROWS_TO_LOOK_AROUND and fit.preset is not None:
+    elif fit.steps < STEPS_TO_LOOK_AROUND and fit.preset is not None:
         yield (
-            f"note: a model starts to use context after 20,000 to {ROWS_TO_LOOK_AROUND:,} rows, and this run "
-            f"has {fit.rows:,}; give more --minutes"
+            f"note: a new model takes up to {STEPS_TO_LOOK_AROUND} steps until it uses context, and this run "
+            f"has {fit.steps:,}; give more --minutes"
         )

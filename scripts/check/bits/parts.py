@@ -69,10 +69,10 @@ def _copy_model(source: Path, target: Path, dropout: float) -> None:
 
 
 def pretraining(both: Both, name: str, steps: int, **data: Any) -> dict[str, Any]:
-    """The quickstart's config with dropout, fewer steps, each of them logged; half of them on short rows."""
+    """The quickstart's config with dropout, fewer steps, each of them logged."""
     config = yaml.safe_load((both.old.code / "configs" / "quickstart.yaml").read_text())
     config["output_dir"] = name
-    config["data"] |= {"short_steps": steps // 2} | data
+    config["data"] |= data
     config["model"]["dropout"] = 0.1
     config["training"] |= {
         "steps": steps,

@@ -114,7 +114,7 @@ def test_without_a_vocabulary_tokens_are_counted_when_asked(
 
 @pytest.mark.parametrize("objective", ["mlm", "mlm+nsp"])
 def test_steps_of_an_epoch_are_those_of_the_run(folder: Path, objective: str) -> None:
-    data = {"objective": objective, "max_length": 64, "short_steps": 0}
+    data = {"objective": objective, "max_length": 64}
     given = {"data": data, "training": {"epochs": 1, "batch_size": 8}}
     given = check_config(PretrainConfig, make_config(folder).model_dump() | given, "test")
     config = decide_recipe(given, silent)

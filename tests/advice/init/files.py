@@ -35,7 +35,9 @@ FIT = PretrainingFit(
     *("tiny", 64, 20),
     batch_size=8,
     seconds=1.0,
+    tokens=2000.0,
     reads=1.0,
+    is_enough=False,
     ends_early=False,
     speed=speed(0.1, 100),
 )

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.advice.bench.devices import KNOWN_DEVICES
 from bertcli.advice.bench.plan import Plan
 from bertcli.advice.bench.probe import Probe
 from bertcli.advice.init import fit_pretraining as fits
 from bertcli.advice.init.amount import Prepared, measure_amount, prepared
-from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit, fit_pretraining
+from bertcli.advice.init.fit_pretraining import PretrainingFit, fit_pretraining
 from bertcli.config.load import check_config
-from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.sources import find_sources
 from bertcli.model.architecture import training_flops
-from bertcli.training.recipe import decide_recipe
 from tests.advice.init.files import speed
 
 PLENTY = 1e12
@@ -62,15 +61,11 @@ def fitted(ready: Prepared, seconds: float, tokens: float = PLENTY, longest: flo
 
 
 @pytest.mark.parametrize(
-    ("rate", "preset", "length"),
-    [(2e9, "tiny", 64), (1.5e10, "tiny", 128), (3e11, "medium", 64), (1e14, "large", 128)],
+    ("rate", "preset"), [(2e9, "tiny"), (3e11, "mini"), (3e12, "small"), (3e13, "base"), (1e15, "large")]
 )
-def test_a_faster_machine_trains_a_larger_model(
-    machine, ready: Prepared, rate: float, preset, length
-) -> None:
+def test_a_faster_machine_trains_a_larger_model(machine, ready: Prepared, rate: float, preset: str) -> None:
     machine(rate)
-    fit = fitted(ready, 3600)
-    assert (fit.preset, fit.max_length) == (preset, length)
+    assert fitted(ready, 3600).preset == preset
 
 
 def test_the_time_is_filled(machine, ready: Prepared) -> None:
@@ -79,13 +74,12 @@ def test_the_time_is_filled(machine, ready: Prepared) -> None:
         assert fitted(ready, 60 * minutes).seconds == pytest.approx(60 * minutes, rel=0.03)
 
 
-def test_a_model_that_is_taken_reads_enough_rows_except_for_the_smallest(machine, ready: Prepared) -> None:
+def test_a_model_that_is_taken_reads_enough_except_for_the_smallest(machine, ready: Prepared) -> None:
     machine(3e11)
-    assert fitted(ready, 3600).rows >= ROWS
+    assert fitted(ready, 3600).is_enough
     machine(1e8)
     slow = fitted(ready, 60)
-    assert (slow.preset, slow.max_length) == ("tiny", 64)
-    assert slow.rows < ROWS
+    assert (slow.preset, slow.is_enough) == ("tiny", False)
 
 
 def test_hopeless_presets_are_not_measured(machine, ready: Prepared) -> None:
@@ -108,14 +102,15 @@ def test_short_documents_get_short_rows(machine, ready: Prepared) -> None:
     assert fitted(ready, 600, longest=20).max_length == 32
 
 
-@pytest.mark.parametrize("seconds", [60, 3600, 36000])
-def test_the_recipe_of_the_run_decides_the_same_rows(machine, ready: Prepared, seconds: float) -> None:
-    machine(3e11)
-    fit = fitted(ready, seconds)
-    keys = {"model": {"preset": fit.preset}, "data": {"max_length": fit.max_length}}
-    config = with_values(ready.config, keys | {"training": {"steps": fit.steps}})
-    decided = decide_recipe(config, lambda line: None)
-    assert decided.training.batch_size == fit.batch_size
+@pytest.mark.parametrize(("hours", "rows"), [(1, 64), (24, 1024), (240, 2048)])
+def test_a_longer_time_on_a_gpu_has_larger_steps_and_is_filled(
+    ready: Prepared, hours: float, rows: int
+) -> None:
+    fit = fit_pretraining(
+        replace(ready, tokens=PLENTY), 3600 * hours, 1000, report=print, known=KNOWN_DEVICES["h200"]
+    )
+    assert fit.batch_size == rows
+    assert fit.seconds == pytest.approx(3600 * hours, rel=0.03)
 
 
 def test_a_slow_start_still_takes_some_steps(machine, ready: Prepared) -> None:

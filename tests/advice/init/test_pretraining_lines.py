@@ -6,7 +6,7 @@ import pytest
 
 from bertcli.advice.init.amount import Amount, Prepared
 from bertcli.advice.init.corpus import CorpusLook
-from bertcli.advice.init.fit_pretraining import ROWS, PretrainingFit
+from bertcli.advice.init.fit_pretraining import TOKENS_PER_WEIGHT, PretrainingFit
 from bertcli.advice.init.pretraining_lines import PretrainingPlan, pretraining_written
 from bertcli.advice.init.written import Request
 from bertcli.config.load import check_config
@@ -16,10 +16,8 @@ from tests.advice.init.files import speed
 
 def written(
     preset: str = "base",
-    max_length: int = 128,
-    rows: int = ROWS,
+    is_enough: bool = True,
     ends_early: bool = False,
-    longest=128.0,
     language: str = "en",
 ) -> str:
     """The summary and the config, with each comment on one line."""
@@ -30,17 +28,19 @@ def written(
         look=CorpusLook(config.corpus),
         amount=Amount(1, 1e6, 40, words=1e5, is_exact=True, one_sentence=0.0),
         share=1.0,
-        longest=longest,
+        longest=128.0,
         objective=None,
         config=config,
         prepared=Prepared(config, 1.0, 1e6, heldout_tokens=1e5, heldout_fraction=0.05, unk_rate=0.0),
         fit=PretrainingFit(
             preset,
-            max_length,
-            rows // 32,
+            max_length=128,
+            steps=1000,
             batch_size=32,
             seconds=60.0,
+            tokens=4e6,
             reads=1.0,
+            is_enough=is_enough,
             ends_early=ends_early,
             speed=speed(0.1, 1000),
         ),
@@ -51,38 +51,29 @@ def written(
     return " ".join("\n".join([*result.summary, result.text]).replace("#", " ").split())
 
 
-ENOUGH = f"the largest that reads {ROWS:,} rows in the time, for which the text is enough"
+ENOUGH = (
+    f"the largest that reads {TOKENS_PER_WEIGHT} tokens for each of its weights in the time, for which the "
+    "text is enough"
+)
 SMALLEST = "the smallest; the text or the time is not enough for a larger one"
-FAR_FEWER = f"the smallest; a larger one reads far fewer than {ROWS:,} rows in the time"
 
 
 @pytest.mark.parametrize(
-    ("preset", "rows", "ends_early", "reason"),
+    ("preset", "is_enough", "ends_early", "reason"),
     [
-        ("large", ROWS, False, ENOUGH),
-        ("small", ROWS, False, f"{ENOUGH}; or medium"),
-        ("small", ROWS // 2, True, "the largest for which the text and the time are enough"),
-        ("tiny", ROWS // 2, True, SMALLEST),
-        ("tiny", ROWS, False, SMALLEST),
-        ("tiny", ROWS // 2, False, FAR_FEWER),
+        ("large", True, False, ENOUGH),
+        ("small", True, False, f"{ENOUGH}; or medium"),
+        ("small", False, True, "the largest for which the text and the time are enough"),
+        ("tiny", False, True, SMALLEST),
+        ("tiny", True, False, SMALLEST),
     ],
 )
 def test_a_preset_is_called_the_largest_only_where_it_is(
-    preset: str, rows: int, ends_early: bool, reason: str
+    preset: str, is_enough: bool, ends_early: bool, reason: str
 ) -> None:
-    text = written(preset, rows=rows, ends_early=ends_early)
+    text = written(preset, is_enough=is_enough, ends_early=ends_early)
     above, beside = f"{reason} preset: {preset} training:", f"preset: {preset} {reason} training:"
     assert above in text or beside in text
-
-
-@pytest.mark.parametrize(
-    ("max_length", "longest", "is_offered"), [(64, 128.0, True), (64, 127.0, False), (128, 500.0, False)]
-)
-def test_longer_rows_are_offered_where_the_text_fills_them(
-    max_length: int, longest: float, is_offered: bool
-) -> None:
-    text = written(max_length=max_length, longest=longest)
-    assert ("tokens of a row; or 128, in about twice the time" in text) == is_offered
 
 
 @pytest.mark.parametrize("language", ["tr", "az", "lt", "en"])
