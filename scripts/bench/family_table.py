@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from small_tasks import bertcli, score, task_sections, write
 
 FAMILIES = ["bert", "roberta", "albert", "electra", "deberta-v3", "modernbert"]
-SHORT_STEPS = 900
 SEEDS = [1, 2, 3]
 TASKS = ["sst2", "stsb", "wnut17"]
 
@@ -63,9 +62,8 @@ def pretraining_config(family: str, texts: str, out: Path) -> Path:
             "output_dir": str(out / family),
             "corpus": {"files": [texts], "heldout_fraction": 0.05},
             "tokenizer": {"kind": "wordpiece", "vocab_size": 8192, "lowercase": True},
-            "data": {"max_length": 128, "short_steps": SHORT_STEPS},
             "model": {"family": family, "preset": "mini", "dropout": 0.0},
-            "training": {"batch_size": 64, "learning_rate": 1e-3, "warmup_steps": 300, "betas": [0.9, 0.98]},
+            "training": {"batch_size": 32},
             "evaluation": {"every_steps": 1000, "batches": 100},
             "checkpoint": {"every_steps": 500, "keep_last": 1},
             "logging": {"every_steps": 100},
@@ -74,25 +72,19 @@ def pretraining_config(family: str, texts: str, out: Path) -> Path:
 
 
 def steps_in(minutes: float, configs: dict[str, Path], saved: Path) -> dict[str, int]:
-    """The steps of each family, by the median time of a step of short and of full rows."""
+    """The steps of each family, by the mean of two measured times."""
     if saved.is_file() and json.loads(saved.read_text()).keys() >= configs.keys():
         return json.loads(saved.read_text())
-    times: dict[tuple[str, int], list[float]] = {}
+    times: dict[str, list[float]] = {family: [] for family in configs}
     for config in configs.values():
         bertcli("prepare", config)
     for _ in range(2):
         for family, config in configs.items():
-            for length in (32, 128):
-                given = ["--set", f"data.max_length={length}", "--set", "data.short_steps=0"]
-                measured = json.loads(
-                    bertcli("bench", "step", "--config", config, "--steps", 30, "--json", *given)
-                )
-                times.setdefault((family, length), []).append(measured["ms_per_step"] / 1e3)
-    steps = {}
-    for family in configs:
-        short, full = statistics.mean(times[family, 32]), statistics.mean(times[family, 128])
-        steps[family] = SHORT_STEPS + round((60 * minutes - SHORT_STEPS * short) / full)
-        report(family, {"ms_of_short_rows": 1e3 * short, "ms_of_full_rows": 1e3 * full})
+            measured = json.loads(bertcli("bench", "step", "--config", config, "--steps", 30, "--json"))
+            times[family].append(measured["ms_per_step"] / 1e3)
+    steps = {family: round(60 * minutes / statistics.mean(each)) for family, each in times.items()}
+    for family, each in times.items():
+        report(family, {"ms_per_step": 1e3 * statistics.mean(each)})
     saved.write_text(json.dumps(steps))
     return steps
 

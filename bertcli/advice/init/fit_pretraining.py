@@ -37,7 +37,7 @@ def start_seconds(module: str) -> float:
 PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
 LENGTHS = (128, 64, 32)
 """Row lengths in tokens; a run takes the longest that the text fills, at least the last."""
-TOKENS_PER_WEIGHT = 2
+TOKENS_PER_WEIGHT = 3
 """Tokens that a run should read for each weight that a token is multiplied with; with fewer, a smaller model
 learns more in the same time (`LOG.md`)."""
 EVALUATIONS = 5
