@@ -226,8 +226,8 @@ class LoopConfig(Section, Generic[ByText, ByMachine]):
     matrices of the layers (Jordan et al. 2024), AdamW for all others. auto: muon, which learns the same in
     fewer steps; adamw for a model that starts with the weights of another."""
     learning_rate: Positive | ByText = AUTO
-    """Peak learning rate. auto: from the model's width and depth and the optimizer; a third of that with
-    `init_from`."""
+    """Peak learning rate. auto: from the model's family, width and depth and the optimizer; with `init_from`
+    a fifth of that of a new BERT."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
         0.9,
         0.999,

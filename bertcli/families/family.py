@@ -257,6 +257,7 @@ class Fresh:
         mask_split: shares of these tokens, with rtd, that become the mask, become a random token, and stay.
         generator: hidden size -> the generator for rtd; None: the family does not learn rtd.
         max_positions: tokens in the longest row that the model can read.
+        rate: the best learning rate, as a multiple of that of a BERT of the same size.
         feed_forward: inner features of the feed-forward network for each hidden one.
         keys: hidden size and `max_positions` -> the keys of `config.json`, besides sizes and dropout, that
             differ from the family's defaults.
@@ -269,6 +270,7 @@ class Fresh:
     mask_split: tuple[float, float, float] = (0.8, 0.1, 0.1)
     generator: Callable[[int], Generator] | None = None
     max_positions: int = 512
+    rate: float = 1.0
     feed_forward: float = 4.0
     keys: Callable[[int, int], Keys] = lambda hidden, max_positions: {}
 

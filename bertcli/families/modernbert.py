@@ -114,5 +114,11 @@ MODERNBERT = Family(
     classes=class_names("ModernBert"),
 )
 NEW_MODERNBERT = Fresh(
-    MODERNBERT, tokenizer="byte-bpe", lowercase=False, mask_rate=0.3, max_positions=8192, feed_forward=1.5
+    MODERNBERT,
+    tokenizer="byte-bpe",
+    lowercase=False,
+    mask_rate=0.3,
+    max_positions=8192,
+    rate=2.0,
+    feed_forward=1.5,
 )

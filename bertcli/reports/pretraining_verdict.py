@@ -9,7 +9,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
 from bertcli.objectives.learner import MARGIN, learner_of
 from bertcli.training.metrics_log import term_key
-from bertcli.training.recipe import STEPS_TO_LOOK_AROUND, peak_rate
+from bertcli.training.recipe import STEPS_TO_LOOK_AROUND, TRAINED, peak_rate
 from bertcli.training.scores import Scores, StepReport
 
 PAIR_MARGIN = 0.03
@@ -76,7 +76,8 @@ def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _advice(config: PretrainRecipe, sizes: Architecture) -> Iterator[str]:
     training, fresh = config.training, config.model.init_from is None
-    usual = peak_rate(sizes.layers, sizes.hidden, fresh=fresh, optimizer=training.optimizer)
+    factor = config.model.fresh.rate if fresh else TRAINED
+    usual = peak_rate(sizes.layers, sizes.hidden, training.optimizer, factor=factor)
     if not usual / 5 <= training.learning_rate <= usual * 2:
         yield f"training.learning_rate is {training.learning_rate:g}, auto takes {usual:g}"
     if fresh and (training.steps or 0) < STEPS_TO_LOOK_AROUND:

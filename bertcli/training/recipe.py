@@ -128,12 +128,13 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
     parameters = 12 * layers * hidden**2 + vocab_size * hidden
     learns_by_heart = times_read >= 10 and parameters > text_tokens
     starts_anew = fresh and not _starts_like_teacher(config, hidden)
+    factor = config.model.fresh.rate if fresh else TRAINED
     given = config.training.optimizer
     optimizer = given if given != "auto" else "muon" if starts_anew else "adamw"
     return {
         ("training", "batch_size"): batch_size,
         ("training", "optimizer"): optimizer,
-        ("training", "learning_rate"): peak_rate(layers, hidden, fresh=fresh, optimizer=optimizer),
+        ("training", "learning_rate"): peak_rate(layers, hidden, optimizer, factor=factor),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
         ("data", "mask_rate"): _mask_rate(config),
         ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
@@ -192,16 +193,22 @@ def _batch_size_and_steps(config: PretrainConfig, text_tokens: float) -> tuple[i
     raise AssertionError("unreachable: the last batch size is for any number of steps")
 
 
-def peak_rate(layers: int, hidden: int, fresh: bool, optimizer: OptimizerName) -> float:
-    """The peak learning rate of Muon: tiny 2.5e-3, mini 1.5e-3, small 8.8e-4, base 3.8e-4, large 2.1e-4; that
-    of AdamW is three fifths of it.
+TRAINED = 0.2
+"""Rate of weights that are already trained, as a share of that of new ones of a BERT."""
 
-    It decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable. Weights
-    that are already trained (not `fresh`) get one third of it.
+
+def peak_rate(layers: int, hidden: int, optimizer: OptimizerName, factor: float) -> float:
+    """The peak learning rate: with Muon and a factor of 1, tiny 4e-3, mini 2.4e-3, small 1.4e-3, base 6e-4,
+    large 3.4e-4; that of AdamW is three fifths of it.
+
+    It decreases with width, and with depth beyond four layers: both make post-LayerNorm less stable.
+
+    Args:
+        factor: `Fresh.rate` for new weights, `TRAINED` for others.
     """
-    rate = 2.5e-3 if optimizer == "muon" else 1.5e-3
+    rate = factor * (4e-3 if optimizer == "muon" else 2.4e-3)
     rate *= (128 / hidden) ** 0.75 * min(1.0, math.sqrt(4 / layers))
-    return float(f"{rate if fresh else rate / 3:.1e}")
+    return float(f"{rate:.1e}")
 
 
 def _sizes(config: PretrainConfig) -> tuple[int, int]:

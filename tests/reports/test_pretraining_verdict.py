@@ -57,7 +57,7 @@ def test_a_run_that_learned_nothing_says_so(mlm: float, words: str) -> None:
 
 
 def test_it_names_what_to_change() -> None:
-    assert "training.learning_rate is 5, auto takes 0.0025" in weigh(585.0, training={"learning_rate": 5})
+    assert "training.learning_rate is 5, auto takes 0.004" in weigh(585.0, training={"learning_rate": 5})
     assert "training.steps is 10, and a new model takes up to 200" in weigh(7.0, training={"steps": 10})
 
 

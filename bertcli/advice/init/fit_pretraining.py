@@ -37,7 +37,7 @@ def start_seconds(module: str) -> float:
 PRESETS = ("large", "base", "medium", "small", "mini", "tiny")
 LENGTHS = (128, 64, 32)
 """Row lengths in tokens; a run takes the longest that the text fills, at least the last."""
-TOKENS_PER_WEIGHT = 3
+TOKENS_PER_WEIGHT = 5
 """Tokens that a run should read for each weight that a token is multiplied with; with fewer, a smaller model
 learns more in the same time (`LOG.md`)."""
 EVALUATIONS = 5
@@ -55,13 +55,9 @@ _LONG_RUNS = ((256, 200_000), (512, 200_000), (1024, 200_000), (2048, None))
 rows, steps of 2,048 reached a perplexity of 3.68, and steps of 256 one of 3.99 (Liu et al. 2019, table 3)."""
 
 
-LEARNED: dict[float, dict[FamilyName, float]] = {
-    5: {"modernbert": 3.5, "bert": 4.0},
-    20: {"modernbert": 3.2, "bert": 3.45},
-    60: {"modernbert": 2.9, "bert": 3.1},
-}
-"""Minutes of two cores with AVX-512 BF16 -> family -> held-out MLM loss, on the same novels and with the same
-vocabulary (docs/speedrun.md)."""
+LEARNED: dict[float, dict[FamilyName, float]] = {5: {"modernbert": 3.72, "bert": 4.15}}
+"""Minutes of two cores -> family -> held-out MLM loss of a mini model on the same novels, with the same
+vocabulary and masks (docs/speedrun.md)."""
 
 
 def family_of(request: Request) -> tuple[FamilyName, str]:

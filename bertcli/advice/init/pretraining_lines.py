@@ -61,8 +61,8 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
     time, how = predicted(plan.seconds, fit.speed.training, device), "calculated" if device else "measured"
     length = Line("max_length", fit.max_length, beside="tokens of a row")
     steps = (
-        f"{fit.tokens:,.0f} tokens, {_read(fit.reads)}. {in_words(fit.seconds)} at {fit.rows_per_second:,.0f} "
-        f"rows a second ({how})"
+        f"{fit.tokens:,.0f} tokens, {_read(fit.reads)}. {in_words(fit.seconds)} at "
+        f"{fit.rows_per_second:,.0f} rows a second ({how})"
     )
     rows = Line("batch_size", fit.batch_size, beside="rows of a step, for so long a run")
     lines: list[Line | Block] = [

@@ -61,7 +61,7 @@ def fitted(ready: Prepared, seconds: float, tokens: float = PLENTY, longest: flo
 
 
 @pytest.mark.parametrize(
-    ("rate", "preset"), [(2e9, "tiny"), (3e11, "mini"), (3e12, "small"), (3e13, "base"), (1e15, "large")]
+    ("rate", "preset"), [(2e9, "tiny"), (3e11, "mini"), (1.5e12, "small"), (6e13, "base"), (1e15, "large")]
 )
 def test_a_faster_machine_trains_a_larger_model(machine, ready: Prepared, rate: float, preset: str) -> None:
     machine(rate)
@@ -102,7 +102,7 @@ def test_short_documents_get_short_rows(machine, ready: Prepared) -> None:
     assert fitted(ready, 600, longest=20).max_length == 32
 
 
-@pytest.mark.parametrize(("hours", "rows"), [(1, 64), (24, 1024), (240, 2048)])
+@pytest.mark.parametrize(("hours", "rows"), [(1, 256), (24, 1024), (240, 2048)])
 def test_a_longer_time_on_a_gpu_has_larger_steps_and_is_filled(
     ready: Prepared, hours: float, rows: int
 ) -> None:
