@@ -234,7 +234,7 @@ def table(runs: Runs) -> str:
         gain = "" if base is None or name == "baseline" else f"{base - means[name, family]:.3f}"
         nsp = [line["nsp_accuracy"] for line in seeds if "nsp_accuracy" in line]
         told = f"{statistics.mean(nsp):.1%}" if nsp else ""
-        settings = " ".join(f"`{change}`" for change in last["changes"])
+        settings = " ".join([*(f"`{change}`" for change in last["changes"]), last["note"]]).strip()
         lines.append(
             f"| {name} | {family} | {len(seeds)} | {last['steps']:,} | {means[name, family]:.3f} "
             f"({max(losses) - min(losses):.3f}) | {gain} | {told} | {settings} | {last['date']} |"
