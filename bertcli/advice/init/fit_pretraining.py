@@ -4,7 +4,6 @@ import math
 import subprocess
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -137,7 +136,8 @@ def fit_pretraining(
         return fit
 
     for preset in presets[:-1]:
-        if _may_fit(_plan(prepared, preset, length, BATCH_SIZES[0][0]), prepared, seconds, rate=rate):
+        plan = _plan(prepared, preset, length, batch_size=BATCH_SIZES[0][0])
+        if _may_fit(plan, prepared, seconds, rate=rate):
             fit = tried(preset)
             if fit.is_enough or fit.ends_early:
                 return fit
@@ -173,50 +173,28 @@ def _fit(
     """The steps that fit, with a batch size for so many."""
     for batch_size, below in (*BATCH_SIZES[:-1], *_LONG_RUNS):
         plan = _plan(prepared, preset, length, batch_size=batch_size)
-        run = _run_of(prepared, speed_of(plan))
-        by_time = bisect_right(range(_MOST_STEPS), seconds, key=run.seconds)
-        by_text = bisect_right(range(_MOST_STEPS), _READS * prepared.tokens, key=run.tokens)
-        steps = _rounded(max(_LEAST_STEPS, min(by_time, by_text) - 1))
+        speed = speed_of(plan)
+        batches = min(prepared.config.evaluation.batches, prepared.heldout_tokens / speed.tokens)
+        # A forward pass is a third of a step.
+        besides = speed.first_seconds + EVALUATIONS * batches / 3 * speed.seconds
+        by_time = (seconds - besides) / speed.seconds
+        by_text = _READS * prepared.tokens / speed.tokens
+        steps = _rounded(max(_LEAST_STEPS, int(min(by_time, by_text))))
         if below is None or steps < below:
+            tokens = steps * speed.tokens
             return PretrainingFit(
                 preset,
                 length,
                 steps,
                 batch_size=batch_size,
-                seconds=run.seconds(steps),
-                tokens=run.tokens(steps),
-                reads=run.tokens(steps) / max(1.0, prepared.tokens),
-                is_enough=run.tokens(steps) >= TOKENS_PER_WEIGHT * _weights(plan),
+                seconds=besides + steps * speed.seconds,
+                tokens=tokens,
+                reads=tokens / max(1.0, prepared.tokens),
+                is_enough=tokens >= TOKENS_PER_WEIGHT * _weights(plan),
                 ends_early=by_text < 0.9 * by_time,
-                speed=run.speed,
+                speed=speed,
             )
     raise AssertionError("unreachable: the last batch size is for any number of steps")
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A run whose steps were measured, or calculated.
-
-    Attributes:
-        evaluations: seconds of all evaluations.
-    """
-
-    speed: Probe
-    evaluations: float
-
-    def seconds(self, steps: int) -> float:
-        """Time of so many steps, with the evaluations."""
-        return self.speed.first_seconds + steps * self.speed.seconds + self.evaluations
-
-    def tokens(self, steps: int) -> float:
-        """Number of real tokens in so many steps."""
-        return steps * self.speed.tokens
-
-
-def _run_of(prepared: Prepared, speed: Probe) -> _Run:
-    batches = min(prepared.config.evaluation.batches, prepared.heldout_tokens / speed.tokens)
-    # A forward pass is a third of a step.
-    return _Run(speed, evaluations=EVALUATIONS * batches / 3 * speed.seconds)
 
 
 def _rounded(steps: int) -> int:
