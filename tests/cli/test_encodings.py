@@ -118,7 +118,7 @@ def test_one_bad_byte_in_a_corpus_changes_its_line_alone(run_bertcli, quick, tmp
     lines = [line.encode() for line in german()]
     lines[50] = b"Ein Caf\xe9 am Ufer.\n"
     (tmp_path / "texts.txt").write_bytes(b"".join(lines))
-    code, _, err = run_bertcli("init", "texts.txt", "--minutes", "0.1")
+    code, _, err = run_bertcli("init", "texts.txt", "--family", "bert", "--minutes", "0.1")
     assert code == 0, err
     assert (
         "texts.txt: 1 line is read with U+FFFD in place of the bytes, of 200, for bytes that are not utf-8"
@@ -147,7 +147,7 @@ def test_each_file_of_a_corpus_has_its_own_encoding(run_bertcli, quick, tmp_path
     lines = german(240)
     (folder / "new.txt").write_text("".join(lines[:160]), encoding="utf-8")
     (folder / "old.txt").write_text("".join(lines[160:]), encoding="cp1252")
-    code, _, err = run_bertcli("init", "texts", "--minutes", "0.1")
+    code, _, err = run_bertcli("init", "texts", "--family", "bert", "--minutes", "0.1")
     assert code == 0, err
     code, _, err = run_bertcli("prepare", "bertcli.yaml")
     assert code == 0, err

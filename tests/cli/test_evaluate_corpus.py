@@ -12,6 +12,7 @@ import yaml
 
 from bertcli.batches.share import Share
 from bertcli.folders.model_folder import save_model_folder
+from bertcli.inference import evaluate_corpus
 from bertcli.training.heldout import HeldoutBatches, text_store
 from tests.decided import data_config
 from tests.folders.folders import random_model, tiny_tokenizer
@@ -85,8 +86,9 @@ def test_impossible_options_are_refused_in_words(
 
 @pytest.mark.parametrize("documents", [["one"], ["many", "one", "many"], ["many"] * 40], ids=len)
 def test_each_token_is_read_once_and_the_losses_are_those_of_a_plain_loop(
-    run_bertcli, tmp_path: Path, documents: list[str]
+    run_bertcli, tmp_path: Path, documents: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(evaluate_corpus, "resolve_precision", lambda *given: "fp32")
     folder, text = tmp_path / "model", tmp_path / "text.txt"
     theirs = saved_by_transformers(folder, transformers.BertForPreTraining, odd_config())
     lines = {
