@@ -41,8 +41,7 @@ BYTES_PER_TOKEN = 4.3
 LARGEST_VOCABULARY = 30522
 """The size of BERT's own vocabulary."""
 STEPS_TO_LOOK_AROUND = 200
-"""Steps within which a new model gets past the plateau of word frequencies, by the values of auto (`LOG.md`).
-"""
+"""Steps in which a new model gets past the plateau of word frequencies, with auto's values (`LOG.md`)."""
 _FIXED_ENTRIES = 256
 """Upper limit for the number of special tokens and ASCII characters, alone and inside a word."""
 BATCH_SIZES = ((32, 10_000), (64, 30_000), (128, 100_000), (256, None))

@@ -53,7 +53,7 @@ Runs = dict[tuple[str, str], list[dict[str, Any]]]
 """Name and family -> the lines of their seeds."""
 ALTER_TIME = {
     "data": ["max_length", "objective", "mask_rate", "short_pair_probability"],
-    "model": ["family", "preset", "layers", "hidden", "intermediate", "heads"],
+    "model": ["family", "preset", "layers", "hidden", "feed_forward", "heads"],
     "training": ["batch_size", "optimizer"],
 }
 """Keys whose values alter a step's time; runs that agree in them share it."""
