@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from bertcli.config.section import OptimizerName
+from bertcli.config.section import OptimizerName, Precision
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
 from bertcli.model.task_models import TaskModel, build_task_model
@@ -90,6 +90,23 @@ def test_muon_moves_the_matrices_of_the_layers_and_adamw_all_else() -> None:
                 expected = parameter.detach() - (1 - decay) * before[name]
             torch.testing.assert_close(model.get_parameter(name).detach(), expected, atol=1e-6, rtol=1e-5)
             parameter.data.copy_(model.get_parameter(name).data)
+
+
+def test_muon_in_bf16_moves_the_matrices_alike() -> None:
+    """To the rounding of bf16 in the five products; all parameters and states stay fp32."""
+    model, twin = new_model(), new_model()
+    before = model.mlm_head.dense.weight.detach().clone()
+    sides: list[tuple[PretrainingModel, Precision]] = [(model, "bf16"), (twin, "fp32")]
+    for each, precision in sides:
+        optimizer = build_optimizer(each, (0.9, 0.98), 0.0, kind="muon", precision=precision)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01
+        take_step(each, optimizer, 1)
+        assert {value.dtype for state in optimizer.state.values() for value in state.values()} == {
+            torch.float32
+        }
+    moved, expected = (each.mlm_head.dense.weight.detach() - before for each in (model, twin))
+    assert 0 < float((moved - expected).norm() / expected.norm()) < 0.02
 
 
 def test_muon_leaves_what_has_no_gradient() -> None:
