@@ -71,7 +71,9 @@ class Muon(AdamW):
             return
         averages = []
         for matrix in matrices:
-            momentum = self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
+            if not self.state[matrix]:
+                self.state[matrix]["momentum"] = torch.zeros_like(matrix)
+            momentum = self.state[matrix]["momentum"]
             momentum.lerp_(matrix.grad, 1 - MOMENTUM)
             averages.append(wrapping.full_tensor(matrix.grad.lerp(momentum, MOMENTUM)))
         updates_NAB = orthogonalize(torch.stack(averages).to(self.products)).to(averages[0])
@@ -112,8 +114,7 @@ def build_optimizer(
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             decay = weight_decay if parameter.ndim >= 2 else 0.0
-            by_muon = kind == "muon" and parameter.ndim == 2 and is_hidden(name)
-            shape = parameter.shape if by_muon else None
+            shape = parameter.shape if kind == "muon" and is_matrix(name, parameter) else None
             members[decay, rate_scale(name), shape].append(parameter)
     groups = [
         {"params": some, "weight_decay": decay, "rate_scale": scale, "is_matrix": shape is not None}
@@ -125,11 +126,12 @@ def build_optimizer(
     return optimizer
 
 
-def is_hidden(name: str) -> bool:
-    """True for the parameters of the layers and of the dense layer before the decoder, whose matrices lead
-    from hidden values to hidden values. Each row of an embedding, and of the last layer of a head, is learned
-    by itself (Jordan et al. 2024)."""
-    return ".encoder.layers." in name or name.endswith("mlm_head.dense.weight")
+def is_matrix(name: str, parameter: Tensor) -> bool:
+    """True for the matrices that Muon moves: they lead from hidden values to hidden values, in the layers and
+    before the decoder. Each row of an embedding, and of the last layer of a head, is learned by itself
+    (Jordan et al. 2024)."""
+    is_hidden = ".encoder.layers." in name or name.endswith("mlm_head.dense.weight")
+    return is_hidden and parameter.ndim == 2
 
 
 def layer_rate_scale(name: str, decay: float, layers: int) -> float:

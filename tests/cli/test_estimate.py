@@ -96,6 +96,17 @@ def test_frozen_layers_have_no_moments(run_bertcli, tmp_path: Path) -> None:
     assert frozen["memory_mb"]["weights"] == whole["memory_mb"]["weights"]
 
 
+def test_muon_keeps_one_moment_of_a_matrix(run_bertcli, config: Path) -> None:
+    adamw, muon = (
+        estimated(run_bertcli, config, "--device", "l4", "--set", f"training.optimizer={name}")
+        for name in ("adamw", "muon")
+    )
+    matrices = 2 * (4 * 32 * 32 + 2 * 32 * 64) + 32 * 32  # attention, feed-forward; the head's dense layer
+    saved = {name: 4 * count * matrices / 1e6 for name, count in (("memory_mb", 1), ("disk_mb", 3))}
+    for name, size in saved.items():
+        assert adamw[name]["total"] - muon[name]["total"] == pytest.approx(size), name
+
+
 def test_a_device_that_is_elsewhere_is_calculated(run_bertcli, config: Path) -> None:
     large = ("--set", "model={preset: large}", "--set", "training={batch_size: 256}")
     fast, slow = (estimated(run_bertcli, config, "--device", name, *large) for name in ("H200", "t4"))

@@ -14,8 +14,10 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import DecidedLoop
 from bertcli.config.schema import PretrainConfig
 from bertcli.model.architecture import training_flops
+from bertcli.model.init import sizes_alone
 from bertcli.system.hardware import resolve_device
-from bertcli.system.memory import CHECKPOINT_BYTES, FP32, free_memory, resident_memory, step_memory
+from bertcli.system.memory import FP32, free_memory, resident_memory, step_memory
+from bertcli.training.optimizer import is_matrix
 from bertcli.training.wrapping import launch_seconds
 
 KERNELS = {"cpu": 100e6, "cuda": 500e6}
@@ -97,6 +99,7 @@ def _memory(
     sizes = step_sizes(plan, training.precision, training.micro_batch_size, on_cpu=on_cpu)
     parameters = sum(plan.parameters.values())
     parts = asdict(step_memory(plan.architecture, parameters, plan.trained, sizes=sizes))
+    parts["moments"] = FP32 * _moments(plan)
     parts["process"] = before + KERNELS["cpu" if on_cpu else "cuda"]
     if seen is not None and seen.peak is not None:
         context = 0.0 if on_cpu else KERNELS["cuda"]
@@ -112,7 +115,16 @@ def _memory(
 
 
 def _checkpoint_bytes(plan: Plan) -> float:
-    return FP32 * sum(plan.parameters.values()) + (CHECKPOINT_BYTES - FP32) * plan.trained
+    return FP32 * (sum(plan.parameters.values()) + _moments(plan))
+
+
+def _moments(plan: Plan) -> int:
+    """Values of the optimizer's state: two for each trained parameter, one for those in Muon's matrices."""
+    if plan.training.optimizer == "adamw":
+        return 2 * plan.trained
+    with sizes_alone():
+        parameters = [each for each in plan.build().named_parameters() if each[1].requires_grad]
+    return sum(value.numel() * (1 if is_matrix(name, value) else 2) for name, value in parameters)
 
 
 def _disk(plan: Plan) -> dict[str, float]:
