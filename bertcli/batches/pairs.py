@@ -87,7 +87,7 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     continuation = token_at(store, last) - a_end
     room = np.where(continuation > 0, np.minimum(continuation, size), size)
 
-    own_first, own_last = (first, last) if store.sources is None else run_of(store.sources, sentence)
+    own_first, own_last = (first, last) if store.texts is None else run_of(store.texts, sentence)
     other = to_below(bits, (store.num_sentences - (own_last - own_first)).astype(np.uint64))
     other += np.where(other >= own_first, own_last - own_first, 0)  # skip A's document, all its pieces
     other_first, other_last = run_of(store.documents, other)

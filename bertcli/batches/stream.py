@@ -157,7 +157,7 @@ def pair_problem(rule: PairRule, store: TokenStore) -> str | None:
     """The reason why the store cannot give such rows, and what to do; None if it can."""
     if not rule.is_pair:
         return None
-    if rule.true_share < 1.0 and store.num_sources < 2:
+    if rule.true_share < 1.0 and store.num_texts < 2:
         return (
             "need at least two documents, and one is left to draw from: set corpus.document (what ends a "
             "document: blank-line or file), add files, or set data.objective: mlm"

@@ -121,7 +121,7 @@ def tokenize(
     """
     from bertcli.advice.bench.measure import bench_tokenize
     from bertcli.config import load, run, schema
-    from bertcli.corpus import matching, sources
+    from bertcli.corpus import files, matching
     from bertcli.tokenizer.tokenizer import Tokenizer
 
     if config is None and set_:
@@ -133,7 +133,7 @@ def tokenize(
         loaded = Tokenizer.load(tokenizer)
     else:
         recipe = run.TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
-        loaded = matching.train_on_corpus(sources.find_sources(corpus.files), corpus, recipe, report=say)
+        loaded = matching.train_on_corpus(files.list_files(corpus.files), corpus, recipe, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 

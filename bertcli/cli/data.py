@@ -163,7 +163,7 @@ def show_batch(
     from bertcli.batches import share, stream_stats
     from bertcli.batches.stream import training_stream
     from bertcli.config import load, schema
-    from bertcli.corpus import build, shown, sources
+    from bertcli.corpus import build, files, shown
     from bertcli.training.recipe import decide_recipe
 
     run = decide_recipe(load.load_config(schema.PretrainConfig, config, set_), say)
@@ -180,7 +180,7 @@ def show_batch(
         print(json.dumps(measured) if json_ else _table(measured))
         return
     color = sys.stdout.isatty() and not json_
-    look = shown.look_at_lines(sources.find_present(run.corpus.files), run.corpus, store.tokenizer)
+    look = shown.look_at_lines(files.find_present(run.corpus.files), run.corpus, store.tokenizer)
     unknown = store.manifest.unk_rate
     if look is not None and json_:
         seen = {"written": look.written, "read": look.read, "unk_rate": unknown}

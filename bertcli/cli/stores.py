@@ -70,7 +70,7 @@ def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
     train, heldout, text = manifest.train, manifest.heldout, manifest.text
     return {
         "store": str(store.folder),
-        "files": len(manifest.sources),
+        "files": len(manifest.files),
         "bytes": text.bytes,
         "words": text.words,
         "documents": train.documents,
@@ -141,7 +141,7 @@ def train(
     """
     from bertcli.config import load, run, schema
     from bertcli.corpus import chunks, matching
-    from bertcli.corpus.sources import find_sources
+    from bertcli.corpus.files import list_files
     from bertcli.families.registry import NEW
 
     if output.exists() and not output.is_dir():
@@ -157,8 +157,8 @@ def train(
         "language": language,
     }
     corpus = load.check_config(schema.CorpusConfig, value, "the options")
-    sources, fresh = find_sources(files), NEW[family]
-    for note in chunks.encoding_notes(sources, corpus):
+    found, fresh = list_files(files), NEW[family]
+    for note in chunks.encoding_notes(found, corpus):
         say(note)
     options = run.TokenizerRecipe(
         vocab_size=vocab_size,
@@ -167,7 +167,7 @@ def train(
         strip_accents=strip_accents,
     )
     tokenizer = matching.train_on_corpus(
-        sources, corpus, options, report=say, model_type=fresh.family.model_type
+        found, corpus, options, report=say, model_type=fresh.family.model_type
     )
     try:
         tokenizer.save(output)

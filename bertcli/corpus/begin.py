@@ -12,11 +12,11 @@ from typing import Any
 
 from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.chunks import corpus_notes, stat_source
-from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, SourceRecord, type_adapter
+from bertcli.corpus.chunks import corpus_notes, stat_file
+from bertcli.corpus.files import CorpusFile
+from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, FileRecord, type_adapter
 from bertcli.corpus.matching import load_given_tokenizer, store_folder, store_options, train_on_corpus
 from bertcli.corpus.parts import part_folder, share_out
-from bertcli.corpus.sources import Source
 from bertcli.corpus.writer import BuildProgress
 from bertcli.folders.mark import NOTE
 from bertcli.folders.sealed import walk
@@ -148,19 +148,19 @@ class Plan:
 
     config: PretrainConfig
     partial: Path
-    sources: Sequence[Source]
-    records: Sequence[SourceRecord]
+    files: Sequence[CorpusFile]
+    records: Sequence[FileRecord]
     key: dict[str, Any]
     tokenizer: Tokenizer
 
     def parts(self, number: int) -> list[tuple[Path, range]]:
         """The folder and the files of each part."""
-        files = share_out([record.size for record in self.records], number)
-        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(files)]
+        ranges = share_out([record.size for record in self.records], number)
+        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(ranges)]
 
-    def journal(self, folder: Path, files: range) -> Journal:
+    def journal(self, folder: Path, own: range) -> Journal:
         """The journal of the part with these files in `folder`; an empty one if the part has not begun."""
-        key = self.key if folder == self.partial else self.key | {"part": [files.start, files.stop]}
+        key = self.key if folder == self.partial else self.key | {"part": [own.start, own.stop]}
         return read_journal(folder, key) or Journal(key, self.tokenizer.hash)
 
 
@@ -176,20 +176,20 @@ def partial_of(config: PretrainConfig) -> Path:
     return place.with_name(f"{place.name}.partial")
 
 
-def begun_vocabulary(config: PretrainConfig, sources: Sequence[Source]) -> Tokenizer | None:
+def begun_vocabulary(config: PretrainConfig, files: Sequence[CorpusFile]) -> Tokenizer | None:
     """The vocabulary trained for a build of the same text and options; None if there is none."""
     partial = partial_of(config)
-    journal = read_journal(partial, _key(config, [stat_source(source) for source in sources], None))
+    journal = read_journal(partial, _key(config, [stat_file(file) for file in files], None))
     if journal is None or not journal.tokenizer_hash:
         return None
     return Tokenizer.load(partial / "tokenizer")
 
 
-def begin_vocabulary(config: PretrainRecipe, sources: Sequence[Source], report: Report) -> Tokenizer:
+def begin_vocabulary(config: PretrainRecipe, files: Sequence[CorpusFile], report: Report) -> Tokenizer:
     """Train the vocabulary and keep it for the store's build. Raises `UserError` as `prepare_store` does."""
     partial = partial_of(config)
     with store_disk_errors(partial), lock_folder(partial):
-        return begin_build(config, sources, report).tokenizer
+        return begin_build(config, files, report).tokenizer
 
 
 def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
@@ -201,13 +201,13 @@ def store_disk_errors(folder: Path) -> AbstractContextManager[None]:
     )
 
 
-def begin_build(config: PretrainRecipe, sources: Sequence[Source], report: Report) -> Plan:
+def begin_build(config: PretrainRecipe, files: Sequence[CorpusFile], report: Report) -> Plan:
     """Plan a build. Train the vocabulary if needed, and remove an interrupted build of something else."""
     corpus, partial = config.corpus, partial_of(config)
-    records = [stat_source(source) for source in sources]
+    records = [stat_file(file) for file in files]
     given = load_given_tokenizer(config)
     key = _key(config, records, given)
-    for note in corpus_notes(sources, corpus, report):
+    for note in corpus_notes(files, corpus, report):
         report(note)
     journal = read_journal(partial, key)
     if journal is None:
@@ -223,7 +223,7 @@ def begin_build(config: PretrainRecipe, sources: Sequence[Source], report: Repor
         tokenizer = Tokenizer.load(partial / "tokenizer")
     else:
         tokenizer = given or train_on_corpus(
-            sources,
+            files,
             corpus,
             config.tokenizer,
             report=report,
@@ -233,13 +233,13 @@ def begin_build(config: PretrainRecipe, sources: Sequence[Source], report: Repor
         tokenizer = tokenizer.save(partial / "tokenizer")
         journal.tokenizer_hash = tokenizer.hash
         write_journal(partial, journal)
-    return Plan(config, partial, sources, records=records, key=key, tokenizer=tokenizer)
+    return Plan(config, partial, files, records=records, key=key, tokenizer=tokenizer)
 
 
-def _key(config: PretrainConfig, records: Sequence[SourceRecord], given: Tokenizer | None) -> dict[str, Any]:
+def _key(config: PretrainConfig, records: Sequence[FileRecord], given: Tokenizer | None) -> dict[str, Any]:
     return {
         "version": FORMAT_VERSION,
         "options": store_options(config),
-        "sources": [asdict(record) for record in records],
+        "files": [asdict(record) for record in records],
         "tokenizer": None if given is None else given.hash,
     }

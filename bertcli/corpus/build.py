@@ -12,8 +12,8 @@ from bertcli.config.run import PretrainRecipe
 from bertcli.corpus import begin, finish, matching, parts
 from bertcli.corpus.chunks import Place, find_corpus, progress_display, read_chunks
 from bertcli.corpus.encode import encode_chunks
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.manifest import MANIFEST, Manifest, write_manifest
-from bertcli.corpus.sources import Source
 from bertcli.corpus.token_store import OpenStore, ids_dtype, open_store
 from bertcli.corpus.writer import StoreWriter
 from bertcli.folders.mark import NOTE, Note, read_note, write_note
@@ -124,10 +124,10 @@ def _build(
     with ExitStack() as held:
 
         def plan_build() -> begin.Plan:
-            sources = find_corpus(config.corpus, matching.output_paths(config))
+            files = find_corpus(config.corpus, matching.output_paths(config))
             with begin.store_disk_errors(folder):
                 held.enter_context(begin.lock_folder(partial))
-                return begin.begin_build(config, sources, report)
+                return begin.begin_build(config, files, report)
 
         def tokenize() -> None:
             with begin.store_disk_errors(folder):
@@ -152,12 +152,12 @@ def _build(
 def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int | None) -> None:
     """Tokenize the files that this rank's journal does not list yet; save the journal at intervals."""
     corpus = plan.config.corpus
-    folder, files = plan.parts(team.num_ranks())[team.rank()]
+    folder, own = plan.parts(team.num_ranks())[team.rank()]
     folder.mkdir(exist_ok=True)
-    sources = plan.sources[files.start : files.stop]
-    journal, tokenizer = plan.journal(folder, files), plan.tokenizer
+    files = plan.files[own.start : own.stop]
+    journal, tokenizer = plan.journal(folder, own), plan.tokenizer
     if processes is None:
-        processes = num_processes(sources, team.num_local_ranks())
+        processes = num_processes(files, team.num_local_ranks())
     dtype = ids_dtype(tokenizer.vocab_size)
     start = Place(journal.progress.file, journal.progress.documents)
     del journal.hashes[start.file :]
@@ -167,8 +167,8 @@ def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int
         begin.write_journal(folder, journal)
 
     with closing(StoreWriter(folder, dtype, corpus.heldout_fraction, progress=journal.progress)) as writer:
-        with progress_display("tokenizing", sources, report, start=start.file) as advance:
-            chunks = read_chunks(sources, corpus, start, hashes=journal.hashes, progress=advance)
+        with progress_display("tokenizing", files, report, start=start.file) as advance:
+            chunks = read_chunks(files, corpus, start, hashes=journal.hashes, progress=advance)
             stored = plan.partial / "tokenizer"
             saved = time.monotonic()
             for chunk, arrays in encode_chunks(chunks, tokenizer, stored, corpus=corpus, processes=processes):
@@ -179,10 +179,10 @@ def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int
         save()
 
 
-def num_processes(sources: Sequence[Source], num_local_ranks: int) -> int:
+def num_processes(files: Sequence[CorpusFile], num_local_ranks: int) -> int:
     """The number of worker processes that tokenize; 0 for a small corpus, or if a rank has one core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    small = sum(source.size for source in sources) < SMALL_CORPUS
+    small = sum(file.size for file in files) < SMALL_CORPUS
     own = cores // num_local_ranks
     return 0 if small or own <= 1 else own
 
@@ -191,7 +191,7 @@ def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[M
     """Join the parts into one store and write its manifest."""
     config, tokenizer, partial = plan.config, plan.tokenizer, plan.partial
     dtype, fraction = ids_dtype(tokenizer.vocab_size), config.corpus.heldout_fraction
-    journals = [(folder, plan.journal(folder, files)) for folder, files in plan.parts(num_parts)]
+    journals = [(folder, plan.journal(folder, own)) for folder, own in plan.parts(num_parts)]
     progress = journals[0][1].progress
     if num_parts > 1:
         progress = parts.join_parts(partial, [(each, journal.progress) for each, journal in journals], dtype)
@@ -204,12 +204,12 @@ def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[M
         parts.put_in_place(partial)
     finish.check_heldout(progress, fraction)
     hashes = [sha256 for _, journal in journals for sha256 in journal.hashes]
-    sources = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
-    change = next(matching.different_files(sources, plan.sources), None)
+    files = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
+    change = next(matching.different_files(files, plan.files), None)
     if change is not None:
         raise UserError(f"{change}, while the store was built; run the command again")
     options = matching.store_options(config)
-    manifest = finish.count_store(partial, tokenizer, progress, options=options, sources=sources)
+    manifest = finish.count_store(partial, tokenizer, progress, options=options, files=files)
     check(manifest)
     write_manifest(partial, manifest)
     for folder in parts.part_folders(partial):

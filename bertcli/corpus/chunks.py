@@ -14,9 +14,9 @@ from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import fits
 from bertcli.corpus.documents import read_paragraphs, rules_used
 from bertcli.corpus.encodings import mark_note
-from bertcli.corpus.manifest import SourceRecord
+from bertcli.corpus.files import CorpusFile, list_files
+from bertcli.corpus.manifest import FileRecord
 from bertcli.corpus.sample import layout_advice
-from bertcli.corpus.sources import Source, find_sources
 from bertcli.corpus.streams import Progress, check_file_extras, deciding_mark, find_bad_lines
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash
@@ -25,10 +25,10 @@ from bertcli.system.terminal import BETWEEN_LINES, Report, raw_stream, working
 
 @contextmanager
 def progress_display(
-    doing: str, sources: Sequence[Source], report: Report, start: int = 0
+    doing: str, files: Sequence[CorpusFile], report: Report, start: int = 0
 ) -> Iterator[Progress]:
     """Give the function that counts bytes read from the disk; files before number `start` count as read."""
-    sizes = [source.size for source in sources]
+    sizes = [file.size for file in files]
     done, total, last_line = sum(sizes[:start]), sum(sizes), time.monotonic()
 
     def advance(num_bytes: int) -> None:
@@ -55,49 +55,49 @@ def progress_display(
         yield advance
 
 
-def encoding_notes(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
+def encoding_notes(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Iterator[str]:
     """A line for the user if files have a byte order mark that overrides `corpus.encoding`, else none."""
     if corpus.format == "parquet":
         return
-    marks = {path: deciding_mark(path, corpus.decoding(path).encoding) for path in (s.path for s in sources)}
+    marks = {path: deciding_mark(path, corpus.decoding(path).encoding) for path in (s.path for s in files)}
     if found := [(path, mark) for path, mark in marks.items() if mark]:
         more = f", and so are {len(found) - 1:,} other files" if len(found) > 1 else ""
         yield f"{mark_note(*found[0])}{more}"
 
 
-def corpus_notes(sources: Sequence[Source], corpus: CorpusConfig, report: Report) -> Iterator[str]:
+def corpus_notes(files: Sequence[CorpusFile], corpus: CorpusConfig, report: Report) -> Iterator[str]:
     """Lines for the user before the text is read: on encodings, layout, the rules of splitting, and bytes
     that `corpus.bad_bytes` replaces, or leaves out with their lines.
 
     All files are read, unless it refuses such bytes; `report` then takes lines on how far this is.
     """
-    yield from encoding_notes(sources, corpus)
-    yield from (f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(sources, corpus))
+    yield from encoding_notes(files, corpus)
+    yield from (f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(files, corpus))
     if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
         yield f"sentences: there are no rules for {corpus.language}; those for {rules} are used"
     if corpus.bad_bytes == "refuse" or corpus.format == "parquet":
         return
-    with progress_display("looking for bad bytes", sources, report) as advance:
-        decodings = [(source.path, corpus.decoding(source.path)) for source in sources]
+    with progress_display("looking for bad bytes", files, report) as advance:
+        decodings = [(file.path, corpus.decoding(file.path)) for file in files]
         found = [(find_bad_lines(path, decoding, advance), path, decoding) for path, decoding in decodings]
     for bad, path, decoding in found:
         yield from bad.notes(path, decoding)
 
 
-def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Source]:
+def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[CorpusFile]:
     """The files of the corpus, without `outputs` (`corpus.matching.output_paths`), which it may contain.
 
     Raises `UserError` if a file is missing, if a package that its format needs is missing, or if a name in
     `corpus.encodings` fits no file.
     """
-    sources = find_sources(corpus.files, outputs)
+    files = list_files(corpus.files, outputs)
     for name in corpus.encodings:
-        if not any(fits(source.path, name) for source in sources):
+        if not any(fits(file.path, name) for file in files):
             raise UserError(f"corpus.encodings: {name}: no file of the corpus has this name or fits it")
-    one_of_each_kind = {source.path.suffix: source for source in sources}
-    for source in one_of_each_kind.values():
-        check_file_extras(source.path, corpus.format == "parquet")
-    return sources
+    one_of_each_kind = {file.path.suffix: file for file in files}
+    for file in one_of_each_kind.values():
+        check_file_extras(file.path, corpus.format == "parquet")
+    return files
 
 
 CHUNK_CHARACTERS = 1 << 18
@@ -140,30 +140,30 @@ class Chunk:
     ends: list[DocumentEnd] = field(default_factory=list)
 
 
-def stat_source(source: Source) -> SourceRecord:
+def stat_file(file: CorpusFile) -> FileRecord:
     """The record of a file with its size and time; the hash is still empty."""
-    stat = source.path.stat()
-    return SourceRecord(source.name, stat.st_size, stat.st_mtime_ns, sha256="")
+    stat = file.path.stat()
+    return FileRecord(file.name, stat.st_size, stat.st_mtime_ns, sha256="")
 
 
 def read_chunks(
-    sources: Sequence[Source],
+    files: Sequence[CorpusFile],
     corpus: CorpusConfig,
     start: Place,
     hashes: list[str] | None,
     progress: Progress,
 ) -> Iterator[Chunk]:
-    """The text of `sources` after `start`; documents before `start` in its file are read and skipped.
+    """The text of `files` after `start`; documents before `start` in its file are read and skipped.
 
     `hashes` gets the SHA-256 of each file that is read to its end; with None, no hash is computed. Raises
     `UserError` if a file cannot be read, if a listed file has no text, or if a file changes meanwhile.
     """
     chunk, size = Chunk(), 0
-    for number, source in enumerate(sources[start.file :], start=start.file):
-        before = stat_source(source)
+    for number, file in enumerate(files[start.file :], start=start.file):
+        before = stat_file(file)
         skip = start.documents if number == start.file else 0
         documents, document = 0, _Document()
-        for paragraph in read_paragraphs(source.path, corpus, progress):
+        for paragraph in read_paragraphs(file.path, corpus, progress):
             if documents < skip:
                 documents += paragraph is None
             elif paragraph is None:
@@ -181,12 +181,12 @@ def read_chunks(
                     chunk.starts.append(len(chunk.paragraphs))
                 chunk.paragraphs.append(paragraph)
                 size += len(paragraph)
-        if documents == 0 and source.listed:
-            raise UserError(f"{source.path}: the file holds no text; give one that does, or leave it out")
-        if stat_source(source) != before:
-            raise UserError(f"{source.path}: the file changed while it was read; run the command again")
+        if documents == 0 and file.listed:
+            raise UserError(f"{file.path}: the file holds no text; give one that does, or leave it out")
+        if stat_file(file) != before:
+            raise UserError(f"{file.path}: the file changed while it was read; run the command again")
         if hashes is not None:
-            hashes.append(file_hash(source.path))
+            hashes.append(file_hash(file.path))
     if chunk.starts:
         yield chunk
 

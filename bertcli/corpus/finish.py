@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.blocks import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
-from bertcli.corpus.manifest import Manifest, SideCounts, SourceRecord, rebuild
+from bertcli.corpus.manifest import FileRecord, Manifest, SideCounts, rebuild
 from bertcli.corpus.matching import given_tokenizer
 from bertcli.corpus.token_store import HASHES, NAMES, SIDES, OpenStore, ids_dtype
 from bertcli.corpus.writer import BuildProgress
@@ -206,7 +206,7 @@ def count_store(
     tokenizer: Tokenizer,
     progress: BuildProgress,
     options: dict[str, Any],
-    sources: tuple[SourceRecord, ...],
+    files: tuple[FileRecord, ...],
 ) -> Manifest:
     """The manifest of the arrays in `folder`. The ids are read once, one block at a time."""
     uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
@@ -217,7 +217,7 @@ def count_store(
         vocab_size=tokenizer.vocab_size,
         tokenizer_hash=tokenizer.hash,
         options=options,
-        sources=sources,
+        files=files,
         arrays={array: (folder / array).stat().st_size for array in ARRAYS},
         hashes=gather_hashes(folder),
         pieces={side: tuple(numbers) for side, numbers in progress.pieces.items()},

@@ -1,4 +1,4 @@
-"""The manifest of a token store: sources, options and counts."""
+"""The manifest of a token store: files, options and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertcli.folders.mark import read_note
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import plain_text
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 REBUILD = "Build the store again: bertcli prepare CONFIG --overwrite"
 """The advice about a damaged store that has its note; `rebuild` checks for the note."""
@@ -27,7 +27,7 @@ type_adapter = cache(TypeAdapter)
 
 @_checked
 @dataclass(frozen=True)
-class SourceRecord:
+class FileRecord:
     """A corpus file at the time it was read.
 
     Attributes:
@@ -83,7 +83,7 @@ class Manifest:
     vocab_size: Natural
     tokenizer_hash: str
     options: dict[str, Any]
-    sources: tuple[SourceRecord, ...]
+    files: tuple[FileRecord, ...]
     arrays: dict[str, Natural]
     hashes: str
     pieces: dict[str, tuple[Natural, ...]]

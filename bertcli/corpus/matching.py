@@ -7,10 +7,10 @@ from typing import Any
 
 from bertcli.config.run import TokenizerRecipe
 from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.corpus.chunks import progress_display, stat_source
-from bertcli.corpus.manifest import Manifest, SourceRecord
+from bertcli.corpus.chunks import progress_display, stat_file
+from bertcli.corpus.files import CorpusFile, find_present
+from bertcli.corpus.manifest import FileRecord, Manifest
 from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
-from bertcli.corpus.sources import Source, find_present
 from bertcli.families.family import TokenizerKind
 from bertcli.families.registry import UNNAMED
 from bertcli.families.tokenizers import TOKENIZERS
@@ -55,7 +55,7 @@ def _read_once(path: Path, lowercase: bool, strip_accents: bool | None, state: t
 
 
 def train_on_corpus(
-    sources: Sequence[Source],
+    files: Sequence[CorpusFile],
     corpus: CorpusConfig,
     options: TokenizerRecipe,
     report: Report,
@@ -67,15 +67,15 @@ def train_on_corpus(
     `report` takes lines for the user. The special tokens are those of the family `model_type`.
     """
     assert options.kind != "auto"  # it stays `auto` only where the vocabulary is given
-    size, share = options.vocab_size, sample_share(sources)
+    size, share = options.vocab_size, sample_share(files)
     sample = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
     report(
         f"training a {KINDS[options.kind]} vocabulary of {size:,} entries on "
         f"{'all of the text' if share == 1.0 else sample}"
     )
-    with progress_display("reading", sources, report) as advance:
+    with progress_display("reading", files, report) as advance:
         tokenizer = train_tokenizer(
-            sample_paragraphs(sources, corpus, share, progress=advance),
+            sample_paragraphs(files, corpus, share, progress=advance),
             size,
             options.lowercase,
             strip_accents=options.strips_accents(),
@@ -130,7 +130,7 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
     problems = _different_options(manifest.options, store_options(config))
     if not problems:
         present = find_present(config.corpus.files, output_paths(config))
-        problems += different_files(manifest.sources, present)
+        problems += different_files(manifest.files, present)
         path = given_tokenizer(config)
         exists = path is not None and Path(path).expanduser().exists()
         tokenizer = load_given_tokenizer(config) if exists else None
@@ -154,14 +154,14 @@ def _different_options(before: dict[str, Any], now: dict[str, Any]) -> list[str]
     ]
 
 
-def different_files(records: Sequence[SourceRecord], present: Sequence[Source]) -> Iterator[str]:
+def different_files(records: Sequence[FileRecord], present: Sequence[CorpusFile]) -> Iterator[str]:
     """One line for each file that differs from its record, or has no record."""
     known = {record.name: record for record in records}
-    for source in present:
-        record, now = known.get(source.name), stat_source(source)
+    for file in present:
+        record, now = known.get(file.name), stat_file(file)
         if record is None:
-            yield f"{source.path}: this file is new"
+            yield f"{file.path}: this file is new"
         elif now.size != record.size:
-            yield f"{source.path}: the file changed, from {record.size:,} bytes to {now.size:,}"
-        elif now.mtime_ns != record.mtime_ns and file_hash(source.path) != record.sha256:
-            yield f"{source.path}: the file changed; its size is the same"
+            yield f"{file.path}: the file changed, from {record.size:,} bytes to {now.size:,}"
+        elif now.mtime_ns != record.mtime_ns and file_hash(file.path) != record.sha256:
+            yield f"{file.path}: the file changed; its size is the same"

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.sources import Source
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.streams import Progress, read_lines, silent
 from bertcli.system.errors import Finding, UserError
 
@@ -19,13 +19,13 @@ SAMPLE_BYTES = 256_000_000
 """The approximate bytes of the sample, in UTF-8; it never has more than twice as many."""
 
 
-def sample_share(sources: Sequence[Source], num_bytes: int = SAMPLE_BYTES) -> float:
+def sample_share(files: Sequence[CorpusFile], num_bytes: int = SAMPLE_BYTES) -> float:
     """The share of paragraphs to take; 1 for a corpus of up to `num_bytes`, estimated by file size."""
-    return min(1.0, num_bytes / max(1, text_bytes(sources)))
+    return min(1.0, num_bytes / max(1, text_bytes(files)))
 
 
 def sample_paragraphs(
-    sources: Sequence[Source], corpus: CorpusConfig, share: float, progress: Progress = silent
+    files: Sequence[CorpusFile], corpus: CorpusConfig, share: float, progress: Progress = silent
 ) -> Iterator[str]:
     """The paragraphs whose hash (BLAKE2b, 64 bits) is in the first `share` of its range.
 
@@ -34,8 +34,8 @@ def sample_paragraphs(
     """
     limit = int(share * 2**64)
     taken = 0
-    for source in sources:
-        for paragraph in read_paragraphs(source.path, corpus, progress):
+    for file in files:
+        for paragraph in read_paragraphs(file.path, corpus, progress):
             if paragraph is None:
                 continue
             data = paragraph.encode()
@@ -58,23 +58,23 @@ _COVERED = 0.999
 """The share of the text to cover; the remaining, rarest characters are stray signs of other scripts."""
 
 
-def text_bytes(sources: Sequence[Source]) -> float:
+def text_bytes(files: Sequence[CorpusFile]) -> float:
     """The bytes of text, estimated by file size; the size of a compressed file counts `COMPRESSION` times."""
-    return float(sum(s.size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in sources))
+    return float(sum(s.size * (COMPRESSION if s.path.suffix in _COMPRESSED else 1) for s in files))
 
 
-def count_characters(sources: Sequence[Source], corpus: CorpusConfig) -> tuple[int, int]:
+def count_characters(files: Sequence[CorpusFile], corpus: CorpusConfig) -> tuple[int, int]:
     """The least number of distinct characters that cover 99.9 % of the text, and the number of all.
 
     Only the beginnings of the files are read. Thousands mean a script with a sign for each word or syllable.
     Unreadable files are skipped; the build of the store reports them.
     """
-    chosen = sources[:: max(1, len(sources) // _MOST_FILES)]
+    chosen = files[:: max(1, len(files) // _MOST_FILES)]
     counts: Counter[str] = Counter()
-    for source in chosen:
+    for file in chosen:
         left = _MOST_CHARACTERS // len(chosen)
         try:
-            for paragraph in read_paragraphs(source.path, corpus):
+            for paragraph in read_paragraphs(file.path, corpus):
                 counts.update((paragraph or "").casefold())
                 left -= len(paragraph or "")
                 if left <= 0:
@@ -104,20 +104,20 @@ _FEWEST_DOCUMENTS = 20
 """The fewest documents in a file that count as evidence."""
 
 
-def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Finding]:
+def layout_advice(files: Sequence[CorpusFile], corpus: CorpusConfig) -> list[Finding]:
     """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece.
 
     Its `share` is the share of the files, among those that were read, that have this problem.
     """
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []
-    looks = look_at_files(sources, corpus)
+    looks = look_at_files(files, corpus)
     wrapped = wrapped_files(looks)
     if wrapped:
-        return [_wrapped_advice(wrapped, len(looks), len(sources), corpus=corpus)]
+        return [_wrapped_advice(wrapped, len(looks), len(files), corpus=corpus)]
     lone = [look for look in looks if look.is_lone_paragraphs]
     by_blank_lines = corpus.format == "text" and corpus.document == "blank-line"
-    if not by_blank_lines or len(sources) == 1 or 2 * len(lone) <= len(looks):
+    if not by_blank_lines or len(files) == 1 or 2 * len(lone) <= len(looks):
         return []
     return [
         Finding(
@@ -129,10 +129,10 @@ def layout_advice(sources: Sequence[Source], corpus: CorpusConfig) -> list[Findi
     ]
 
 
-def look_at_files(sources: Sequence[Source], corpus: CorpusConfig) -> list[Look]:
+def look_at_files(files: Sequence[CorpusFile], corpus: CorpusConfig) -> list[Look]:
     """The layout of some of the files, evenly chosen."""
-    step = max(1, len(sources) // FILES)
-    return [Look.at(list(_first_lines(source, corpus))) for source in sources[::step][:FILES]]
+    step = max(1, len(files) // FILES)
+    return [Look.at(list(_first_lines(file, corpus))) for file in files[::step][:FILES]]
 
 
 def wrapped_files(looks: Sequence[Look]) -> list[Look]:
@@ -142,14 +142,14 @@ def wrapped_files(looks: Sequence[Look]) -> list[Look]:
     return wrapped if is_most else []
 
 
-def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: CorpusConfig) -> Finding:
+def _wrapped_advice(wrapped: Sequence[Look], examined: int, number: int, corpus: CorpusConfig) -> Finding:
     width = max(look.width for look in wrapped)
     keys = ["corpus.join_lines: true"]
     if corpus.format != "text":
         keys.insert(0, "corpus.format: text")
     if corpus.document != "file":
         keys.append("corpus.document: file (a blank line then ends a paragraph)")
-    alone = "" if files > 1 else "; sentence pairs then need more files than one, each a document"
+    alone = "" if number > 1 else "; sentence pairs then need more files than one, each a document"
     return Finding(
         f"the text is hard-wrapped at about {width} characters in {len(wrapped)} of {examined} files "
         "examined: each line is read as a paragraph, and sentences are cut at its end",
@@ -158,10 +158,10 @@ def _wrapped_advice(wrapped: Sequence[Look], examined: int, files: int, corpus: 
     )
 
 
-def _first_lines(source: Source, corpus: CorpusConfig) -> Iterator[str]:
+def _first_lines(file: CorpusFile, corpus: CorpusConfig) -> Iterator[str]:
     left = CHARACTERS
     try:
-        for line in itertools.islice(read_lines(source.path, corpus.decoding(source.path)), LINES):
+        for line in itertools.islice(read_lines(file.path, corpus.decoding(file.path)), LINES):
             yield line.strip()
             left -= len(line)
             if left < 0:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.sources import Source
+from bertcli.corpus.files import CorpusFile
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.pieces import PlacedPieces
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -43,9 +43,9 @@ class LineLook(NamedTuple):
     tokens_per_character: float
 
 
-def look_at_lines(sources: Sequence[Source], corpus: CorpusConfig, tokenizer: Tokenizer) -> LineLook | None:
+def look_at_lines(files: Sequence[CorpusFile], corpus: CorpusConfig, tokenizer: Tokenizer) -> LineLook | None:
     """The properties of some lines of the corpus; None if no line can be read."""
-    whole = [line[:_READ] for line in _lines(sources, corpus)]
+    whole = [line[:_READ] for line in _lines(files, corpus)]
     if not whole:
         return None
     placed = tokenizer.encode_with_spans(whole)
@@ -81,10 +81,10 @@ def _letters(line: str) -> int:
     return sum(map(len, line.split()))
 
 
-def _lines(sources: Sequence[Source], corpus: CorpusConfig) -> Iterator[str]:
-    step = max(1, len(sources) // _FILES)
-    for source in sources[::step][:_FILES]:
-        paragraphs = (line for line in read_paragraphs(source.path, corpus) if line is not None)
+def _lines(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Iterator[str]:
+    step = max(1, len(files) // _FILES)
+    for file in files[::step][:_FILES]:
+        paragraphs = (line for line in read_paragraphs(file.path, corpus) if line is not None)
         try:
             yield from itertools.islice(paragraphs, _LINES)
         except UserError:  # reported, with the place, by the code that reads all of the file

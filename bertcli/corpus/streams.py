@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from bertcli.config.section import Decoding
 from bertcli.corpus import encodings
-from bertcli.corpus.sources import START_BYTES, describe_kind
+from bertcli.corpus.files import START_BYTES, describe_kind
 from bertcli.system.errors import UserError
 from bertcli.system.files import open_input
 

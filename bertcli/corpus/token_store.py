@@ -1,6 +1,6 @@
 """The token store: a folder of memory-mapped arrays that opens equally fast at any size of the corpus.
 
-    store/manifest.json         sources, options and counts, written last (`manifest.py`)
+    store/manifest.json         files, options and counts, written last (`manifest.py`)
           tokenizer/            vocab.txt, tokenizer.json, tokenizer_config.json
           train/, heldout/      ids.bin sentences.bin documents.bin pairs.bin, little-endian, no header
           hashes.bin            the hash of each block of 1 MiB of those, in this order (`finish.py`)
@@ -43,7 +43,7 @@ class TokenStore:
         documents: uint64 [num_documents + 1]; the start of each document in `sentences`, then the end.
         pairs: uint64 [num_documents + 1]; the number of sentence boundaries inside the documents before
             document d. It is documents[d] - d, because every document has a sentence.
-        sources: the start in `sentences` of each document of the text, then the end, if documents here are
+        texts: the start in `sentences` of each document of the text, then the end, if documents here are
             pieces of those; else None.
     """
 
@@ -51,7 +51,7 @@ class TokenStore:
     sentences: NDArray[np.uint64]
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
-    sources: NDArray[np.uint64] | None = None
+    texts: NDArray[np.uint64] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the paths instead of the arrays: loader processes map the files again without a copy."""
@@ -81,9 +81,9 @@ class TokenStore:
         return len(self.documents) - 1
 
     @property
-    def num_sources(self) -> int:
+    def num_texts(self) -> int:
         """The number of documents of the text; all pieces of a document count once."""
-        return self.num_documents if self.sources is None else len(self.sources) - 1
+        return self.num_documents if self.texts is None else len(self.texts) - 1
 
     @property
     def num_pairs(self) -> int:
@@ -167,7 +167,7 @@ def _open_side(folder: Path, counts: SideCounts, pieces: Sequence[int], ids: np.
             raise UserError(
                 f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {rebuild(folder.parent)}"
             )
-    return replace(side, sources=side.documents[np.cumsum([0, *pieces])]) if pieces else side
+    return replace(side, texts=side.documents[np.cumsum([0, *pieces])]) if pieces else side
 
 
 def _describe(array: NDArray[Any] | None) -> tuple[str, str] | NDArray[Any] | None:

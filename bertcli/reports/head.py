@@ -24,8 +24,8 @@ _LONGEST_PATH = 300
 def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
     """Documents, sentences, tokens and vocabulary, as counted in the store; the corpus is not read again."""
     train, heldout, text = manifest.train, manifest.heldout, manifest.text
-    names = [Path(source.name).name for source in manifest.sources[:_FILES]]
-    more = len(manifest.sources) - len(names)
+    names = [Path(file.name).name for file in manifest.files[:_FILES]]
+    more = len(manifest.files) - len(names)
     files = ", ".join(names) + (f" and {number(more)} more" if more > 0 else "")
     facts = [
         ("files", short(files, _LONGEST_PATH)),

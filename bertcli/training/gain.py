@@ -15,7 +15,7 @@ from bertcli.batches.share import Share
 from bertcli.config.run import DecidedPretraining
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.sources import find_sources
+from bertcli.corpus.files import list_files
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.model.pretraining import LanguageModel, PretrainingModel
 from bertcli.objectives.learner import learner_of, words_alone
@@ -160,8 +160,8 @@ def _documents(names: Sequence[str], reading: CorpusConfig) -> list[str]:
 
 
 def _all_documents(names: Sequence[str], reading: CorpusConfig) -> Iterator[str]:
-    for source in find_sources(names):
+    for file in list_files(names):
         # A document ends with None; its paragraphs are never empty.
-        for is_text, paragraphs in groupby(read_paragraphs(source.path, reading), key=bool):
+        for is_text, paragraphs in groupby(read_paragraphs(file.path, reading), key=bool):
             if is_text:
                 yield "\n".join(filter(None, paragraphs))

@@ -8,8 +8,8 @@ from typing import Any
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
+from bertcli.corpus.files import find_present
 from bertcli.corpus.matching import output_paths
-from bertcli.corpus.sources import find_present
 from bertcli.corpus.token_store import OpenStore
 from bertcli.folders.locate import GENERATOR, resolve_model
 from bertcli.folders.mark import write_own
@@ -35,8 +35,8 @@ def pretraining_inputs(config: PretrainConfig) -> Iterator[Input]:
     tokenizer = config.tokenizer.path and Path(config.tokenizer.path).expanduser()
     if tokenizer and tokenizer.exists():
         yield from (Input("tokenizer.path", str(path), path) for path in tokenizer_files(tokenizer))
-    for source in find_present(config.corpus.files, output_paths(config)):
-        yield Input("corpus.files", source.name, source.path)
+    for file in find_present(config.corpus.files, output_paths(config)):
+        yield Input("corpus.files", file.name, file.path)
     yield from _general(config)
 
 
@@ -51,7 +51,7 @@ def store_identity(store: OpenStore, config: PretrainConfig) -> dict[str, Any]:
     manifest = store.manifest
     return {
         "vocabulary": manifest.tokenizer_hash,
-        "files": {source.name: source.sha256 for source in manifest.sources},
+        "files": {file.name: file.sha256 for file in manifest.files},
         "arrays": manifest.hashes,
         "models": _hashes(_pretraining_models(config)),
         "general": _hashes(_general(config)),
@@ -193,5 +193,5 @@ def _matching(key: str, folder: Path, *patterns: str) -> Iterator[Input]:
 
 
 def _general(config: PretrainConfig) -> Iterator[Input]:
-    for source in find_present(config.corpus.general or []):
-        yield Input("corpus.general", source.name, source.path)
+    for file in find_present(config.corpus.general or []):
+        yield Input("corpus.general", file.name, file.path)

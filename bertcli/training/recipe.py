@@ -11,10 +11,10 @@ from typing import Any
 from bertcli.config.run import PretrainRecipe, as_kind, with_decisions
 from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
 from bertcli.config.section import AUTO, OptimizerName, mean_of
+from bertcli.corpus.files import find_present, list_files
 from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sample import count_characters, text_bytes
-from bertcli.corpus.sources import find_present, find_sources
 from bertcli.families.family import Fresh
 from bertcli.families.registry import fresh_of
 from bertcli.folders.config_file import read_architecture
@@ -66,7 +66,7 @@ def decide_recipe(config: PretrainConfig, report: Report, rebuild: bool = False)
         return as_kind(PretrainRecipe, config, {})
     store = store_folder(config)
     manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
-    find = find_sources if manifest is None else find_present
+    find = list_files if manifest is None else find_present
     num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
     if not num_bytes and manifest is not None:  # the files were removed after the store was built
         num_bytes = manifest.text.bytes
@@ -164,8 +164,8 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
         return given.vocab_size
     if config.tokenizer.kind == "byte-bpe":  # bytes cover any text
         return min(LARGEST_VOCABULARY, max(2 * 256, _power_of_two(math.sqrt(num_bytes))))
-    sources = find_sources(config.corpus.files, output_paths(config))
-    needed, characters = count_characters(sources, config.corpus)
+    files = list_files(config.corpus.files, output_paths(config))
+    needed, characters = count_characters(files, config.corpus)
     smallest = max(4 * needed, 2 * min(characters, MIN_ALPHABET) + _FIXED_ENTRIES)
     size = max(_power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(smallest)))
     return min(LARGEST_VOCABULARY, size)

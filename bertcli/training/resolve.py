@@ -18,9 +18,9 @@ from bertcli.config.run import (
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import ends, mean_of
 from bertcli.corpus.chunks import find_corpus
+from bertcli.corpus.files import list_files
 from bertcli.corpus.manifest import MANIFEST
 from bertcli.corpus.matching import given_tokenizer, output_paths, store_folder
-from bertcli.corpus.sources import find_sources
 from bertcli.model.architecture import Architecture
 from bertcli.system import hardware
 from bertcli.system.errors import UserError
@@ -173,7 +173,7 @@ def check_pretraining(config: PretrainConfig) -> None:
     check_tensorboard(config.logging.tensorboard)
     if not (store_folder(config) / MANIFEST).is_file():  # if there is a store, the corpus is not read
         find_corpus(config.corpus, output_paths(config))
-    find_sources(config.corpus.general or [])
+    list_files(config.corpus.general or [])
 
 
 def check_finetuning(config: FinetuneConfig) -> None:

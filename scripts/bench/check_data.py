@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from prepare import copy_file, tree_memory
 
-from bertcli.corpus.sources import find_sources
+from bertcli.corpus.files import list_files
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    paths = [source.path for source in find_sources(options.files)]
+    paths = [file.path for file in list_files(options.files)]
     print(f"{len(os.sched_getaffinity(0))} cores")
     with tempfile.TemporaryDirectory() as folder:
         rounds = []

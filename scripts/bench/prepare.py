@@ -27,7 +27,7 @@ import tokenizers
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs, split_sentences
-from bertcli.corpus.sources import find_sources
+from bertcli.corpus.files import list_files
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 BATCH = 1000
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    paths = [source.path for source in find_sources(options.files)]
+    paths = [file.path for file in list_files(options.files)]
     sentences, num_bytes = read_sentences(paths)
     with tempfile.TemporaryDirectory() as folder:
         backend = load_backend(options.vocab, Path(folder))

@@ -145,7 +145,7 @@ def make_store(folder: Path, tokens: int) -> None:
         vocab_size=VOCAB_SIZE,
         tokenizer_hash=tokenizer.hash,
         options={},
-        sources=(),
+        files=(),
         arrays=arrays,
         pieces={"train": (), "heldout": ()},
         hashes=write_hashes(folder, arrays),

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bertcli.config.section import Decoding
-from bertcli.corpus.sources import find_sources
+from bertcli.corpus.files import list_files
 from bertcli.corpus.streams import read_lines
 from bertcli.tokenizer.pieces import trim_places
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -35,8 +35,8 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--vocab-size", type=int, default=800)
     options = parser.parse_args()
-    sources = find_sources([str(options.folder)])
-    found = (line for source in sources for line in read_lines(source.path, Decoding()) if line.strip())
+    files = list_files([str(options.folder)])
+    found = (line for file in files for line in read_lines(file.path, Decoding()) if line.strip())
     lines = [*LINES, *itertools.islice(found, options.lines)]
     print(f"{'model type':12} {'files':15} {'kind':10} {'lines':>8} {'equal ids':>10} {'equal places':>12}")
     wrong = False

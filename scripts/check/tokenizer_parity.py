@@ -19,7 +19,7 @@ import numpy as np
 from transformers import BertTokenizerFast  # pyright: ignore[reportAttributeAccessIssue]
 
 from bertcli.config.section import Decoding
-from bertcli.corpus.sources import find_sources
+from bertcli.corpus.files import list_files
 from bertcli.corpus.streams import read_lines
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.word_cache import WordCache
@@ -48,7 +48,7 @@ def compare(vocab: Path, files: list[str]) -> Iterator[tuple[str, list[int], lis
     ours = Tokenizer.load(vocab)
     cache = WordCache(ours)
     theirs = BertTokenizerFast(vocab=str(vocab), do_lower_case=True)
-    lines = (line for source in find_sources(files) for line in read_lines(source.path, Decoding()))
+    lines = (line for file in list_files(files) for line in read_lines(file.path, Decoding()))
     while batch := list(itertools.islice(lines, BATCH)):
         cached = cache.encode(batch)
         by_word = [ids.tolist() for ids in np.split(cached.ids, np.cumsum(cached.lengths)[:-1])]

@@ -123,7 +123,7 @@ def test_no_pair_crosses_to_the_other_side_or_a_gap(tmp_path: Path, documents: i
     assert 0.03 * len(every) <= held <= 0.1 * len(every)
     only = "only 1 document" if documents == 1 else f"only {documents} documents"
     assert f"held out: {len(sides[1])} runs of sentences, because the corpus has {only}" in said
-    assert store.train.num_sources == documents
+    assert store.train.num_texts == documents
     assert not list(store.folder.glob("cut*"))
 
 
@@ -138,8 +138,8 @@ def test_one_long_document_and_short_ones_train_pairs_and_evaluate_without(
     config = make_config(tmp_path, tokenizer_config(vocab_size=120), files=[str(tmp_path / "a.txt")])
     corpus = config.corpus.model_copy(update={"heldout_fraction": 0.05})
     store = prepare_store(config.model_copy(update={"corpus": corpus}), silent, processes=0)
-    assert store.train.num_sources == len(texts)
-    assert store.heldout.num_sources == 1
+    assert store.train.num_texts == len(texts)
+    assert store.heldout.num_texts == 1
     assert store.heldout.num_sentences == pytest.approx(75, abs=10)
     assert BatchStream(store.train, store.tokenizer, data_config(), 0, BatchSizes(8))[0].labels_B is not None
     heldout = HeldoutBatches(store.heldout, store.tokenizer, data_config(), 8)
@@ -151,19 +151,19 @@ def test_forty_documents_are_held_out_whole(tmp_path: Path) -> None:
     config = write_documents(tmp_path, 40, sentences=4)
     corpus = config.corpus.model_copy(update={"heldout_fraction": 0.3})
     store = prepare_store(config.model_copy(update={"corpus": corpus}), silent, processes=0)
-    assert store.train.num_sources == store.train.num_documents
+    assert store.train.num_texts == store.train.num_documents
     assert store.train.num_documents + store.heldout.num_documents == 40
 
 
 def test_the_b_of_a_notnext_pair_is_no_other_piece_of_its_document(tmp_path: Path) -> None:
     store = prepare_store(write_documents(tmp_path, 3), silent, processes=0)
     for side in (store.train, store.heldout):
-        assert side.num_documents > side.num_sources > 1 or side is store.heldout
-        source_of = np.repeat(np.arange(side.num_sources), np.diff(side.sources.astype(int)))  # pyright: ignore
+        assert side.num_documents > side.num_texts > 1 or side is store.heldout
+        text_of = np.repeat(np.arange(side.num_texts), np.diff(side.texts.astype(int)))  # pyright: ignore
         slots = draw_slots(0, 0, 0, batch_size=400)
         spans = draw_pairs(side, slots, 0, draw_sizes(slots.numbers, 0, 24, 0.1, 0.15))
         a, b = (
-            source_of[np.searchsorted(side.sentences, starts.astype(np.uint64), side="right") - 1]
+            text_of[np.searchsorted(side.sentences, starts.astype(np.uint64), side="right") - 1]
             for starts in (spans.a_start, spans.b_start)
         )
         assert np.array_equal(a != b, slots.labels == NOT_NEXT)

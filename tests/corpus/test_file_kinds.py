@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from bertcli.config.section import Decoding
-from bertcli.corpus.sources import START_BYTES, describe_kind
+from bertcli.corpus.files import START_BYTES, describe_kind
 from bertcli.corpus.streams import read_lines
 from bertcli.system.errors import UserError
 

@@ -100,7 +100,7 @@ def test_what_is_no_store_is_an_error(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "^[^:]*: a token store of format 99; this program reads format 2"),
+        ({"version": 99}, "^[^:]*: a token store of format 99; this program reads format 3"),
         ({"surprise": 1}, "manifest.json: damaged: .*surprise"),
         ({"vocab_size": "many"}, "manifest.json: damaged: vocab_size: Input should be a valid integer"),
         ({"arrays": {}}, "manifest.json: damaged: its counts and sizes contradict each other"),
@@ -134,7 +134,7 @@ def test_what_to_do_about_a_store_without_its_note_is_what_works(tmp_path: Path)
     folder = build(tmp_path).folder
     (folder / ".bertcli.json").write_text("damaged")
     manifest = (folder / "manifest.json").read_text()
-    for damaged in (manifest.replace('"version": 2', '"version": 1'), "{"):
+    for damaged in (manifest.replace('"version": 3', '"version": 1'), "{"):
         (folder / "manifest.json").write_text(damaged)
         with pytest.raises(UserError) as error:
             open_store(folder)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from bertcli.batches.share import BatchSizes
 from bertcli.batches.stream import BatchStream
 from bertcli.corpus.build import prepare_store
+from bertcli.corpus.files import list_files
 from bertcli.corpus.sample import sample_paragraphs
-from bertcli.corpus.sources import find_sources
 from bertcli.corpus.token_store import OpenStore
 from bertcli.tokenizer.train import Training, train_tokenizer
 from tests.decided import data_config
@@ -97,7 +97,7 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
                 BatchStream(store.train, store.tokenizer, data, 0, BatchSizes(3))[5]
 
         def vocabulary() -> None:
-            texts = sample_paragraphs(find_sources(config.corpus.files), config.corpus, 1.0)
+            texts = sample_paragraphs(list_files(config.corpus.files), config.corpus, 1.0)
             train_tokenizer(texts, 200, training=Training(spool_folder=folder))
 
         endure("corpus batches", folder, batches)
@@ -175,7 +175,7 @@ def test_names_of_files(name: str) -> None:
         inner = folder / "a" / "b" / "c" / "d"  # `..` shall not lead to what else the machine keeps
         inner.mkdir(parents=True)
         (inner / "a.txt").touch()
-        endure("corpus names", folder, lambda: find_sources([f"{inner}/{name}"]))
+        endure("corpus names", folder, lambda: list_files([f"{inner}/{name}"]))
 
 
 def test_a_line_of_100_mb() -> None:

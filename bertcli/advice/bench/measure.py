@@ -15,7 +15,7 @@ from bertcli.batches.stream import BatchStream, training_stream
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import DecidedLoop, DecidedPretraining, ModelRecipe, TrainingRecipe, with_values
 from bertcli.config.schema import CorpusConfig, PretrainConfig
-from bertcli.corpus import build, documents, encode, sources, token_store
+from bertcli.corpus import build, documents, encode, files, token_store
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import training_flops
 from bertcli.model.encoder import encoders
@@ -223,8 +223,8 @@ def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float)
 def _first(corpus: CorpusConfig, megabytes: float) -> Iterator[str]:
     """The first paragraphs of the corpus, up to `megabytes`."""
     size = 0
-    for source in sources.find_sources(corpus.files):
-        for paragraph in filter(None, documents.read_paragraphs(source.path, corpus)):
+    for file in files.list_files(corpus.files):
+        for paragraph in filter(None, documents.read_paragraphs(file.path, corpus)):
             yield paragraph
             size += len(paragraph.encode())
             if size >= 1e6 * megabytes:

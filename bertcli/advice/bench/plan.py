@@ -17,7 +17,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import DecidedLoop, LoopRecipe, PretrainRecipe, with_values
 from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.config.section import ends, mean_of
-from bertcli.corpus import manifest, matching, sample, sources, token_store
+from bertcli.corpus import files, manifest, matching, sample, token_store
 from bertcli.corpus.build import prepare_store
 from bertcli.folders import config_file, lengths, locate
 from bertcli.model.architecture import Architecture
@@ -225,8 +225,8 @@ def _amounts(
         steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
         store_bytes = float(sum(store.manifest.arrays.values()))
         return steps, store.manifest.train.tokens, min(at_most, store.heldout.num_tokens), store_bytes
-    files = sources.find_sources(config.corpus.files, matching.output_paths(config))
-    tokens = sample.text_bytes(files) / recipe.BYTES_PER_TOKEN * (1 - fraction)
+    found = files.list_files(config.corpus.files, matching.output_paths(config))
+    tokens = sample.text_bytes(found) / recipe.BYTES_PER_TOKEN * (1 - fraction)
     steps = training.steps or DEFAULT_STEPS
     if training.epochs is not None:
         steps = math.ceil(training.epochs * tokens / (mean_of(training.batch_size) * config.data.max_length))

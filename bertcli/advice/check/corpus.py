@@ -19,8 +19,8 @@ from bertcli.advice.check.language import other_language
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.chunks import DocumentEnd, progress_display
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.parts import cut_documents, cut_progress, is_cut
-from bertcli.corpus.sources import Source
 from bertcli.corpus.token_store import SIDES
 from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress
 from bertcli.system.errors import Finding
@@ -116,7 +116,7 @@ class CorpusCounts:
         findings: findings about files and bytes that could not be read.
     """
 
-    def __init__(self, sources: Sequence[Source], corpus: CorpusConfig, what: lines.Examination):
+    def __init__(self, files: Sequence[CorpusFile], corpus: CorpusConfig, what: lines.Examination):
         self.progress, self.lines = BuildProgress(), 0
         self.documents, self.repeated_lines = RepeatCounter(), RepeatCounter()
         self.faults: dict[lines.Fault, Places[str]] = {fault: Places() for fault in lines.FAULT_TEXTS}
@@ -124,7 +124,7 @@ class CorpusCounts:
         self.uses = np.zeros((len(SIDES) + 1, what.vocab_size), np.int64)
         self.moments = np.zeros(5)
         self.findings: list[Finding] = []
-        self._sources, self._corpus = sources, corpus
+        self._files, self._corpus = files, corpus
         self._tokenizes_all = what.tokenized_share >= 1.0
         self._identified_below = lines.hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
@@ -134,7 +134,7 @@ class CorpusCounts:
     def place_name(self, place: int) -> str:
         """A `Piece.place` in words: the file, and the number of the document in it."""
         number, document = divmod(place, 1 << lines.DOCUMENT_BITS)
-        path = self._sources[number].path
+        path = self._files[number].path
         is_file = self._corpus.format == "text" and self._corpus.document == "file"
         return str(path) if is_file else f"{path}, document {document:,}"
 
@@ -224,16 +224,16 @@ class CorpusCounts:
 
 
 def count_corpus(
-    sources: Sequence[Source], corpus: CorpusConfig, what: lines.Examination, processes: int, report: Report
+    files: Sequence[CorpusFile], corpus: CorpusConfig, what: lines.Examination, processes: int, report: Report
 ) -> CorpusCounts:
     """Read all files once.
 
     `processes`: number of worker processes that examine the text; 0: this process, which reads it, does so.
     """
-    counts = CorpusCounts(sources, corpus, what)
-    with closing(counts), progress_display("reading", sources, report) as advance:
+    counts = CorpusCounts(files, corpus, what)
+    with closing(counts), progress_display("reading", files, report) as advance:
         examinations = in_processes(
-            lines.read_batches(sources, corpus, advance, findings=counts.findings),
+            lines.read_batches(files, corpus, advance, findings=counts.findings),
             lambda batch: (batch.lines, batch.starts),
             lines.Examiner,
             given=(what,),

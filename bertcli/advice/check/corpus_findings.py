@@ -10,10 +10,10 @@ from bertcli.advice.check.language import FEWEST_LETTERS
 from bertcli.advice.check.lines import FAULT_TEXTS
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.finish import MOST_UNKNOWN, PIECES, UNKNOWN, check_heldout, known_by
 from bertcli.corpus.sample import FEW_BLANKS, layout_advice
 from bertcli.corpus.shown import LineLook
-from bertcli.corpus.sources import Source
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import Finding
 
@@ -33,7 +33,7 @@ RARE_PAIRS = 10
 
 def corpus_findings(
     config: PretrainConfig,
-    sources: Sequence[Source],
+    files: Sequence[CorpusFile],
     counts: CorpusCounts,
     figures: dict[str, Any],
     look: LineLook | None,
@@ -41,7 +41,7 @@ def corpus_findings(
     """Findings that would stop the run (reading, building the store, drawing pairs) or harm the model."""
     return [
         *counts.findings,
-        *layout_advice(sources, config.corpus),
+        *layout_advice(files, config.corpus),
         *_stops(config, counts),
         *_few_pairs(config, counts, figures),
         *_faults(counts),

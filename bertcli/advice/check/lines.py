@@ -19,7 +19,7 @@ from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import Decoding
 from bertcli.corpus.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, read_chunks
 from bertcli.corpus.documents import count_words, split_sentences
-from bertcli.corpus.sources import Source
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.streams import Progress, read_lines
 from bertcli.system.errors import Finding
 
@@ -211,24 +211,24 @@ class Batch:
 
 
 def read_batches(
-    sources: Sequence[Source], corpus: CorpusConfig, progress: Progress, findings: list[Finding]
+    files: Sequence[CorpusFile], corpus: CorpusConfig, progress: Progress, findings: list[Finding]
 ) -> Iterator[Batch]:
     """The text of all files, in order.
 
     Faults that would stop a run are added to `findings`: bytes that are not in the corpus's encoding, which
     are skipped here, and files that cannot be read to their end.
     """
-    batch, size, share = Batch(), 0, 1 / len(sources)
+    batch, size, share = Batch(), 0, 1 / len(files)
     for encoding in {corpus.encoding, *corpus.encodings.values()}:
         list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown encoding
-    for number, source in enumerate(sources):
+    for number, file in enumerate(files):
         place, read = (number << DOCUMENT_BITS) + 1, corpus
         with failing(findings, share):
             if corpus.format != "parquet":
-                found, decoding = bad_bytes_findings(source.path, corpus.decoding(source.path), share)
+                found, decoding = bad_bytes_findings(file.path, corpus.decoding(file.path), share)
                 findings.extend(found)
                 read = with_values(corpus, {"bad_bytes": decoding.bad_bytes})
-            for chunk in read_chunks([source], read, Place(), hashes=None, progress=progress):
+            for chunk in read_chunks([file], read, Place(), hashes=None, progress=progress):
                 _append(batch, chunk, place)
                 place += len(chunk.ends)
                 size += sum(map(len, chunk.paragraphs))

@@ -17,8 +17,8 @@ from bertcli.config.schema import DEFAULT_STEPS, PretrainConfig
 from bertcli.config.section import ends
 from bertcli.corpus import begin, chunks, finish, matching, sample, shown, token_store
 from bertcli.corpus.build import SMALL_CORPUS, num_processes
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.manifest import MANIFEST, Manifest
-from bertcli.corpus.sources import Source
 from bertcli.folders.lengths import check_length
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import Finding
@@ -62,12 +62,12 @@ def check_pretraining(
         UserError: files, tokenizer, language or encoding do not exist.
     """
     corpus = config.corpus
-    sources = chunks.find_corpus(corpus, matching.output_paths(config))
-    for note in chunks.encoding_notes(sources, corpus):
+    files = chunks.find_corpus(corpus, matching.output_paths(config))
+    for note in chunks.encoding_notes(files, corpus):
         report(note)
-    counts_all = tokenize_all or sum(source.size for source in sources) < SMALL_CORPUS
+    counts_all = tokenize_all or sum(file.size for file in files) < SMALL_CORPUS
     if processes is None:
-        processes = num_processes(sources, num_local_ranks=1)
+        processes = num_processes(files, num_local_ranks=1)
     findings: list[Finding] = []
     manifest = _check_store(config, findings, report)
     if config.model.init_from is not None:
@@ -76,31 +76,31 @@ def check_pretraining(
     with tempfile.TemporaryDirectory() as scratch:
         tokenizer, failures = None, list[Finding]()
         if manifest is None:
-            tokenizer = matching.load_given_tokenizer(config) or begin.begun_vocabulary(config, sources)
+            tokenizer = matching.load_given_tokenizer(config) or begin.begun_vocabulary(config, files)
             is_tiny = config.tokenizer.vocab_size < SMALLEST_SAFE_VOCABULARY
             if tokenizer is None and (counts_all or is_tiny):
                 with failing(failures):
-                    tokenizer = _train(config, sources, scratch, keeps=tokenize_all, report=report)
+                    tokenizer = _train(config, files, scratch, keeps=tokenize_all, report=report)
         if tokenizer is not None:
             tokenizer.save(Path(scratch))
         what = Examination(
             corpus.language,
             split=corpus.format != "sentences",
-            identified_share=sample.sample_share(sources, IDENTIFIED_BYTES),
-            tokenized_share=1.0 if counts_all else sample.sample_share(sources, TOKENIZED_BYTES),
+            identified_share=sample.sample_share(files, IDENTIFIED_BYTES),
+            tokenized_share=1.0 if counts_all else sample.sample_share(files, TOKENIZED_BYTES),
             tokenizer=None if tokenizer is None else scratch,
             vocab_size=tokenizer.vocab_size if tokenizer else 0,
         )
-        counts = count_corpus(sources, corpus, what, processes=processes, report=report)
+        counts = count_corpus(files, corpus, what, processes=processes, report=report)
         reader = Tokenizer.load(matching.store_folder(config) / "tokenizer") if manifest else tokenizer
-        look = None if reader is None else shown.look_at_lines(sources, corpus, reader)
+        look = None if reader is None else shown.look_at_lines(files, corpus, reader)
     if manifest is not None:
         tokens = _stored_tokens(manifest)
     else:
         tokens = None if tokenizer is None else _count_tokens(counts, tokenizer, what.tokenized_share)
     if not counts.findings:  # otherwise they already say why the training of the vocabulary failed
         findings += failures
-    figures = _figures(config, sources, counts, tokens=tokens, frame=reader.frame if reader else None)
+    figures = _figures(config, files, counts, tokens=tokens, frame=reader.frame if reader else None)
     if look is not None:
         figures |= {
             "line_written": look.written,
@@ -108,7 +108,7 @@ def check_pretraining(
             "tokens_per_character": look.tokens_per_character,
             "blanks_per_character": look.blanks,
         }
-    findings += corpus_findings(config, sources, counts, figures=figures, look=look)
+    findings += corpus_findings(config, files, counts, figures=figures, look=look)
     return CorpusReport(figures, findings)
 
 
@@ -126,13 +126,13 @@ def _check_store(config: PretrainConfig, findings: list[Finding], report: Report
 
 
 def _train(
-    config: PretrainRecipe, sources: Sequence[Source], scratch: str, keeps: bool, report: Report
+    config: PretrainRecipe, files: Sequence[CorpusFile], scratch: str, keeps: bool, report: Report
 ) -> Tokenizer:
     """The vocabulary of a run; `keeps`: it is kept for the build of the store, if no other build runs."""
     if keeps and not os.path.lexists(begin.partial_of(config)):
-        return begin.begin_vocabulary(config, sources, report)
+        return begin.begin_vocabulary(config, files, report)
     return matching.train_on_corpus(
-        sources,
+        files,
         config.corpus,
         config.tokenizer,
         report=report,
@@ -183,7 +183,7 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> d
 
 def _figures(
     config: PretrainRecipe,
-    sources: Sequence[Source],
+    files: Sequence[CorpusFile],
     counts: CorpusCounts,
     tokens: dict[str, Any] | None,
     frame: Frame | None,
@@ -193,7 +193,7 @@ def _figures(
     other_bytes = sum(places.num_bytes for places in counts.others.values())
     repeated, repeated_lines = counts.documents.times(), counts.repeated_lines.times()
     figures: dict[str, Any] = {
-        "files": len(sources),
+        "files": len(files),
         "bytes": text.bytes,
         "words": text.words,
         "lines": counts.lines,

@@ -14,10 +14,10 @@ from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import num_processes, prepare_store
 from bertcli.corpus.documents import count_words, read_paragraphs, split_sentences
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.finish import UNKNOWN
 from bertcli.corpus.matching import given_tokenizer
 from bertcli.corpus.sample import FEW_BLANKS, text_bytes
-from bertcli.corpus.sources import Source
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import counted
 from bertcli.tokenizer.wordpiece import unread
@@ -59,19 +59,19 @@ class Amount:
         return f"{files}, {about}{self.text_bytes / 1e6:,.1f} MB of text, {about}{documents}{words}"
 
 
-def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
+def measure_amount(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Amount:
     """Read the text; of a large corpus, only about `COUNTED_BYTES` from evenly chosen files.
 
     Raises `UserError` for files without text, and for files that cannot be read.
     """
-    size = text_bytes(sources)
+    size = text_bytes(files)
     is_exact = size < 2 * COUNTED_BYTES
-    chosen = sources if is_exact else sources[:: min(len(sources), math.ceil(size / COUNTED_BYTES))]
+    chosen = files if is_exact else files[:: min(len(files), math.ceil(size / COUNTED_BYTES))]
     limit = math.inf if is_exact else 2 * COUNTED_BYTES / len(chosen)
     tally = _Tally()
-    for source in chosen:
+    for file in chosen:
         end = tally.size + limit
-        for paragraph in read_paragraphs(source.path, corpus, tally.advance):
+        for paragraph in read_paragraphs(file.path, corpus, tally.advance):
             if paragraph is None:
                 tally.end_document()
                 continue
@@ -80,13 +80,13 @@ def measure_amount(sources: Sequence[Source], corpus: CorpusConfig) -> Amount:
                 break
     if not tally.size:
         raise UserError("the files hold no text")
-    all_bytes = sum(source.size for source in sources)
+    all_bytes = sum(file.size for file in files)
     is_file = corpus.format == "text" and corpus.document == "file"
     scale = 1.0 if is_exact else all_bytes / max(1, min(all_bytes, tally.on_disk))
     return Amount(
-        len(sources),
+        len(files),
         text_bytes=scale * tally.size,
-        documents=len(sources) if is_file and not is_exact else scale * max(1, tally.documents),
+        documents=len(files) if is_file and not is_exact else scale * max(1, tally.documents),
         words=scale * tally.words if tally.blanks >= FEW_BLANKS * tally.characters else 0,
         is_exact=is_exact,
         one_sentence=tally.single / max(1, min(tally.documents, _SPLIT_DOCUMENTS)),
@@ -123,34 +123,34 @@ class _Tally:
         self._sentences = 0
 
 
-def that_fit(sources: Sequence[Source], share: float) -> Sequence[Source]:
+def that_fit(files: Sequence[CorpusFile], share: float) -> Sequence[CorpusFile]:
     """Evenly chosen files with at most this share of the bytes, but two or more; all files if the share is 1
     or more, or if a config cannot name so many."""
-    kept, files = max(2, int(share * len(sources))), len(sources)
-    if kept >= files or kept > _MOST_FILES:
-        return sources
-    most = share * text_bytes(sources)
-    chosen = sources
+    kept, number = max(2, int(share * len(files))), len(files)
+    if kept >= number or kept > _MOST_FILES:
+        return files
+    most = share * text_bytes(files)
+    chosen = files
     while kept >= 2 and text_bytes(chosen) > most:
-        chosen = [sources[(2 * number + 1) * files // (2 * kept)] for number in range(kept)]
+        chosen = [files[(2 * each + 1) * number // (2 * kept)] for each in range(kept)]
         kept -= 1
     return chosen
 
 
-def write_sample(sources: Sequence[Source], corpus: CorpusConfig, num_bytes: float, path: Path) -> int:
+def write_sample(files: Sequence[CorpusFile], corpus: CorpusConfig, num_bytes: float, path: Path) -> int:
     """Write about `num_bytes` of the text, evenly from the files, to a text file; return the bytes.
 
     Blank lines in the file end documents.
     """
-    with open(path, "wb") as file:
-        for source in sources:
-            end = file.tell() + num_bytes / len(sources)
-            for paragraph in read_paragraphs(source.path, corpus):
-                file.write(f"{paragraph or ''}\n".encode())
-                if file.tell() >= end:
+    with open(path, "wb") as sample:
+        for file in files:
+            end = sample.tell() + num_bytes / len(files)
+            for paragraph in read_paragraphs(file.path, corpus):
+                sample.write(f"{paragraph or ''}\n".encode())
+                if sample.tell() >= end:
                     break
-            file.write(b"\n")
-        return file.tell()
+            sample.write(b"\n")
+        return sample.tell()
 
 
 SAMPLES = (1_500_000, 5_000_000)
@@ -182,7 +182,7 @@ class Prepared:
 
 
 @contextmanager
-def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) -> Iterator[Prepared]:
+def prepared(config: PretrainConfig, files: Sequence[CorpusFile], amount: Amount) -> Iterator[Prepared]:
     """A context with vocabulary and store of a small text, or of two samples of a larger one.
 
     Their folder is deleted at the end.
@@ -194,20 +194,20 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
     """
     with tempfile.TemporaryDirectory() as scratch:
         if amount.is_exact and amount.text_bytes <= SAMPLES[-1]:
-            yield _build_readable(config, config, Path(scratch), sources=sources, share=1.0)
+            yield _build_readable(config, config, Path(scratch), files=files, share=1.0)
             return
         corpus = config.corpus
         builds: list[tuple[int, Prepared]] = []
         for number, size in enumerate(SAMPLES):
             folder = Path(scratch) / str(number)
             folder.mkdir()
-            written = write_sample(sources, corpus, size, path=folder / "sample.txt")
+            written = write_sample(files, corpus, size, path=folder / "sample.txt")
             format = "sentences" if corpus.format == "sentences" else "text"
             keys = {"files": [str(folder / "sample.txt")], "format": format, "document": "blank-line"}
             keys |= {"join_lines": False, "encoding": "utf-8", "encodings": {}}
             sampled = with_values(config, {"corpus": keys})
             share = written / amount.text_bytes
-            builds.append((written, _build_readable(sampled, config, folder, sources=sources, share=share)))
+            builds.append((written, _build_readable(sampled, config, folder, files=files, share=share)))
         (small, first), (large, last) = builds
         each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
         seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
@@ -217,17 +217,17 @@ def prepared(config: PretrainConfig, sources: Sequence[Source], amount: Amount) 
 
 
 def _build_readable(
-    config: PretrainConfig, whole: PretrainConfig, folder: Path, sources: Sequence[Source], share: float
+    config: PretrainConfig, whole: PretrainConfig, folder: Path, files: Sequence[CorpusFile], share: float
 ) -> Prepared:
     """The result of `_build`; if tokens are unknown, that with a vocabulary of bytes, which reads any text.
 
     `whole`: the config of the whole text, which decides the size of the vocabulary.
     """
-    built = _build(config, folder, sources, share=share)
+    built = _build(config, folder, files, share=share)
     if built.unk_rate < UNKNOWN or given_tokenizer(config) is not None:
         return built
     of_bytes = with_values(config, {"tokenizer": with_bytes(whole).tokenizer})
-    rebuilt = _build(of_bytes, folder / "bytes", sources, share=share)
+    rebuilt = _build(of_bytes, folder / "bytes", files, share=share)
     return replace(rebuilt, unk_rate_before=built.unk_rate)
 
 
@@ -238,12 +238,12 @@ def with_bytes(config: PretrainConfig) -> PretrainConfig:
     return with_values(of_bytes, {"tokenizer": {"vocab_size": size}})
 
 
-def _build(config: PretrainConfig, folder: Path, sources: Sequence[Source], share: float) -> Prepared:
+def _build(config: PretrainConfig, folder: Path, files: Sequence[CorpusFile], share: float) -> Prepared:
     """Build the store of `config` in `folder`; the first fraction that gives two documents is held out.
 
-    `share`: the share of the whole text that `sources` have.
+    `share`: the share of the whole text that `files` have.
     """
-    processes = num_processes(sources, num_local_ranks=1)
+    processes = num_processes(files, num_local_ranks=1)
     for fraction in _FRACTIONS:
         keys: dict[str, Any] = {"heldout_fraction": fraction, "store": str(folder / f"store-{fraction}")}
         tried = with_values(config, {"corpus": keys, "output_dir": str(folder / "run")})

@@ -11,8 +11,8 @@ from bertcli.advice.init.task import SOME_ROWS, read_table
 from bertcli.config.languages import language_code
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs, split_sentences
+from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.sample import look_at_files, wrapped_files
-from bertcli.corpus.sources import Source
 from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError
 from bertcli.tasks.columns import text_column
@@ -136,30 +136,30 @@ def _some_lines(found: Found, corpus: CorpusConfig, number: int) -> Iterator[str
 
 def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[str, str], bool]:
     """Keys for the ends of lines and documents, their comments, and True if ends of documents are marked."""
-    looks, files = look_at_files(found.sources, corpus), len(found.sources)
+    looks, number = look_at_files(found.files, corpus), len(found.files)
     if wrapped := wrapped_files(looks):
         width = max(look.width for look in wrapped)
         reason = f"lines are cut at about column {width} ({len(wrapped)} of {len(looks)} files)"
-        comments = {"document": f"a file is a document ({files:,}); blank lines end paragraphs"}
-        return {"document": "file", "join_lines": True}, comments | {"join_lines": reason}, files > 1
-    if files > 1 and 2 * sum(look.is_lone_paragraphs for look in looks) > len(looks):
-        reason = f"{files:,} files; blank lines stand between single paragraphs; or blank-line"
+        comments = {"document": f"a file is a document ({number:,}); blank lines end paragraphs"}
+        return {"document": "file", "join_lines": True}, comments | {"join_lines": reason}, number > 1
+    if number > 1 and 2 * sum(look.is_lone_paragraphs for look in looks) > len(looks):
+        reason = f"{number:,} files; blank lines stand between single paragraphs; or blank-line"
         return {"document": "file"}, {"document": reason}, True
-    if files > 1 and sum(look.documents for look in looks) <= len(looks):
-        reason = f"a file is a document ({files:,}); they begin without blank lines"
+    if number > 1 and sum(look.documents for look in looks) <= len(looks):
+        reason = f"a file is a document ({number:,}); they begin without blank lines"
         return {"document": "file"}, {"document": reason}, True
-    has_blank = files > 1 or _has_two_documents(found.sources[0], corpus)
-    blank = f"blank lines end documents{'; or file' if files > 1 else ''}"
+    has_blank = number > 1 or _has_two_documents(found.files[0], corpus)
+    blank = f"blank lines end documents{'; or file' if number > 1 else ''}"
     comments = {"document": blank if has_blank else "one file without blank lines: one document"}
     if (reason := _is_a_sentence_a_line(found, corpus)) is not None:
         return {"format": "sentences"}, comments | {"format": reason}, has_blank
     return {"document": "blank-line"}, comments, has_blank
 
 
-def _has_two_documents(source: Source, corpus: CorpusConfig) -> bool:
+def _has_two_documents(file: CorpusFile, corpus: CorpusConfig) -> bool:
     """True if a blank line divides the first `_READ` characters of the text."""
     documents, left = 0, _READ
-    for paragraph in read_paragraphs(source.path, corpus):
+    for paragraph in read_paragraphs(file.path, corpus):
         documents += paragraph is None
         left -= len(paragraph or "")
         if documents == 2 or left < 0:

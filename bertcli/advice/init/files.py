@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bertcli.advice.init.kinds import Encoding, Kind, detect_encoding, kind_of_text
 from bertcli.corpus.encodings import marked_encoding
-from bertcli.corpus.sources import Source, describe_kind, find_sources
+from bertcli.corpus.files import CorpusFile, describe_kind, list_files
 from bertcli.corpus.streams import BLOCK, read_blocks, silent
 from bertcli.samples import LABELED, SAMPLES
 from bertcli.system.errors import UserError
@@ -37,7 +37,7 @@ class Seen:
         lines: the first lines, without line ends; empty for a Parquet file.
     """
 
-    source: Source
+    file: CorpusFile
     kind: Kind
     encoding: Encoding
     lines: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Seen:
     @property
     def path(self) -> Path:
         """The path of the file."""
-        return self.source.path
+        return self.file.path
 
     @property
     def is_ascii(self) -> bool:
@@ -59,13 +59,13 @@ class Found:
 
     Attributes:
         names: paths, folders, globs or samples, as a config names the files.
-        sources: all files.
+        files: all files.
         seen: the examined files: all, or some of each suffix.
         left_out: lines about other files there.
     """
 
     names: list[str]
-    sources: list[Source]
+    files: list[CorpusFile]
     seen: list[Seen]
     left_out: list[str]
 
@@ -111,16 +111,16 @@ def find_files(names: Sequence[str], output: Path) -> Found:
         UserError: the names give no file, or the files are empty or hold no text.
     """
     if len(names) == 1 and names[0] in LABELED and not Path(names[0]).exists():
-        sources = [Source(names[0], LABELED[names[0]], listed=True)]
+        files = [CorpusFile(names[0], LABELED[names[0]], listed=True)]
     else:
-        sources = find_sources(names, key="")
+        files = list_files(names, key="")
     seen, left_out, unwanted = list[Seen](), list[str](), set[str]()
-    for source in _looked_at(sources):
+    for file in _looked_at(files):
         try:
-            seen.append(_look(source, len(sources)))
+            seen.append(_look(file, len(files)))
         except UserError as error:
             left_out.append(str(error))
-            unwanted.add(source.name)
+            unwanted.add(file.name)
     if not seen:
         others = f"; and {len(left_out) - 1:,} more files that cannot be read" if len(left_out) > 1 else ""
         raise UserError(f"{left_out[0]}{others}")
@@ -130,10 +130,10 @@ def find_files(names: Sequence[str], output: Path) -> Found:
     kind = sizes.most_common(1)[0][0]
     chosen, others = [each for each in seen if each.kind == kind], [e for e in seen if e.kind != kind]
     left_out += [f"{each.path}: is {KIND_NAMES[each.kind]}" for each in others]
-    unwanted |= {each.source.name for each in others}
+    unwanted |= {each.file.name for each in others}
     if unwanted or _would_read(names, output):
-        names, sources = _named_alone(names, sources, chosen, unwanted=unwanted)
-    return Found(list(names), sources, chosen, left_out=left_out)
+        names, files = _named_alone(names, files, chosen, unwanted=unwanted)
+    return Found(list(names), files, chosen, left_out=left_out)
 
 
 KIND_NAMES: dict[Kind, str] = {
@@ -151,21 +151,21 @@ KIND_NAMES: dict[Kind, str] = {
 }
 
 
-def _looked_at(sources: Sequence[Source]) -> list[Source]:
+def _looked_at(files: Sequence[CorpusFile]) -> list[CorpusFile]:
     """Evenly chosen files, and the first file of each suffix that is not among them."""
-    chosen = sources[:: -(-len(sources) // _MOST_FILES)]
-    known = {full_suffix(source.path) for source in chosen}
-    first = {full_suffix(source.path): source for source in reversed(sources)}
-    rare = [source for suffix, source in first.items() if suffix not in known]
+    chosen = files[:: -(-len(files) // _MOST_FILES)]
+    known = {full_suffix(file.path) for file in chosen}
+    first = {full_suffix(file.path): file for file in reversed(files)}
+    rare = [file for suffix, file in first.items() if suffix not in known]
     return [*chosen, *rare[:_MOST_FILES]]
 
 
-def _look(source: Source, files: int) -> Seen:
-    """The beginning of a file; one of many files gets a share of all bytes that are read.
+def _look(file: CorpusFile, number: int) -> Seen:
+    """The beginning of a file; one of `number` files gets a share of all bytes that are read.
 
     Raises `UserError` for a file that holds no text or cannot be read.
     """
-    path, limit = source.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(files, _MOST_FILES))
+    path, limit = file.path, min(_MOST_BYTES, 8 * _MOST_BYTES // min(number, _MOST_FILES))
     blocks: list[bytes] = []
     for block in read_blocks(path, silent, BLOCK):
         blocks.append(block)
@@ -175,7 +175,7 @@ def _look(source: Source, files: int) -> Seen:
     if not data.strip():
         raise UserError(f"{path}: is empty")
     if data.startswith(b"PAR1"):
-        return Seen(source, "parquet", Encoding("utf-8"))
+        return Seen(file, "parquet", Encoding("utf-8"))
     if kind := describe_kind(data):
         raise UserError(f"{path}: is {kind.name}, not text; {kind.mend}")
     try:
@@ -188,7 +188,7 @@ def _look(source: Source, files: int) -> Seen:
     lines = tuple(line.removesuffix("\r") for line in itertools.islice(text.split("\n"), _LINES))
     if marked_encoding(data):
         encoding = encoding._replace(name="utf-8")
-    return Seen(source, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
+    return Seen(file, kind_of_text(lines, suffix_of(path)), encoding, lines=lines)
 
 
 def check_encodings(seen: Sequence[Seen], most: int = 1) -> None:
@@ -219,30 +219,30 @@ def _would_read(names: Sequence[str], output: Path) -> bool:
 
 
 def _named_alone(
-    names: Sequence[str], sources: Sequence[Source], chosen: Sequence[Seen], unwanted: set[str]
-) -> tuple[list[str], list[Source]]:
+    names: Sequence[str], files: Sequence[CorpusFile], chosen: Sequence[Seen], unwanted: set[str]
+) -> tuple[list[str], list[CorpusFile]]:
     """Names that give files like the chosen ones and no unwanted file: globs by suffix, else each file."""
     patterns = sorted({f"*{full_suffix(each.path)}" for each in chosen})
     folders = [Path(name) for name in names if Path(name).expanduser().is_dir()]
     globs = [str(folder / "**" / pattern) for folder in folders for pattern in patterns]
-    alone = [str(each.source.path) for each in chosen if each.source.listed]
+    alone = [str(each.file.path) for each in chosen if each.file.listed]
     given = [*alone, *(pattern for pattern in globs if _gives_any(pattern))]
     if "*" not in patterns and len(given) > len(alone):
-        found = find_sources(given, key="")
-        if not unwanted & {source.name for source in found}:
+        found = list_files(given, key="")
+        if not unwanted & {file.name for file in found}:
             return given, found
-    wanted = {each.source.name for each in chosen}
+    wanted = {each.file.name for each in chosen}
     if len(wanted) > _LISTED:
         raise UserError(
             f"{', '.join(names)}: holds files of several kinds; give a pattern that names the texts alone, "
             "such as 'texts/**/*.txt'"
         )
-    own = [source for source in sources if source.name in wanted]
-    return [str(source.path) for source in own], own
+    own = [file for file in files if file.name in wanted]
+    return [str(file.path) for file in own], own
 
 
 def _gives_any(pattern: str) -> bool:
     try:
-        return bool(find_sources([pattern], key=""))
+        return bool(list_files([pattern], key=""))
     except UserError:
         return False

@@ -41,7 +41,7 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
     look, seconds = look_at_corpus(found), 60 * request.minutes
     for line in look.notes:
         report(line)
-    amount = measure_amount(found.sources, look.config)
+    amount = measure_amount(found.files, look.config)
     report(f"found: {amount.line()}, language {look.config.language}")
     if amount.text_bytes < _FEWEST_BYTES:
         raise UserError(
@@ -53,15 +53,15 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
     config, whole = _start(look, amount, output_dir, request=request, objective=objective), amount
     started = fitting.start_seconds("bertcli.training.pretraining")
     with ExitStack() as scratch:
-        ready = scratch.enter_context(prepared(config, found.sources, amount))
+        ready = scratch.enter_context(prepared(config, found.files, amount))
         fits = 1.0 if known else _MOST_PREPARING * seconds / ready.seconds
-        sources = that_fit(found.sources, fits)
-        if len(sources) < len(found.sources):  # the text is now another, so everything is measured again
-            names = [str(source.path) for source in sources]
+        files = that_fit(found.files, fits)
+        if len(files) < len(found.files):  # the text is now another, so everything is measured again
+            names = [str(file.path) for file in files]
             look = replace(look, config=with_values(look.config, {"files": names}))
-            amount = measure_amount(sources, look.config)
+            amount = measure_amount(files, look.config)
             config = _start(look, amount, output_dir, request=request, objective=objective)
-            ready = scratch.enter_context(prepared(config, sources, amount))
+            ready = scratch.enter_context(prepared(config, files, amount))
         if ready.unk_rate >= MOST_UNKNOWN:
             raise UserError(
                 f"{unknown(ready.unk_rate)}. Leave --model {request.model} out for a new model, whose "

@@ -123,7 +123,7 @@ def test_a_list_of_objects_or_of_texts(tmp_path: Path, chapters: list[str], inde
     texts = look(written(tmp_path / "b.json", json.dumps(chapters, indent=indent)))
     assert (texts.config.format, texts.comments["format"]) == ("jsonl", "a list of texts")
     amounts = [
-        measure_amount(find_files([str(tmp_path / name)], tmp_path / "c").sources, each.config)
+        measure_amount(find_files([str(tmp_path / name)], tmp_path / "c").files, each.config)
         for name, each in (("a.json", found), ("b.json", texts))
     ]
     assert amounts[0] == amounts[1]
@@ -146,7 +146,7 @@ def test_json_lines_without_a_text_are_refused(tmp_path: Path) -> None:
 
 def test_the_amount_is_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", "One two. Three four.\nFive six.\n\nSeven.\n")
-    amount = measure_amount(find_files([str(path)], tmp_path / "c").sources, look(path).config)
+    amount = measure_amount(find_files([str(path)], tmp_path / "c").files, look(path).config)
     assert (amount.files, amount.documents, amount.words, amount.is_exact) == (1, 2, 7, True)
     assert amount.one_sentence == 0.5
     assert amount.line() == "1 file, 0.0 MB of text, 2 documents, 7 words"
@@ -157,9 +157,9 @@ def test_the_amount_of_a_large_corpus_is_estimated(
 ) -> None:
     files = [written(tmp_path / f"{n}.txt", "\n\n".join(chapters)) for n in range(6)]
     found = find_files(list(map(str, files)), tmp_path / "c")
-    exact = measure_amount(found.sources, look(*files).config)
+    exact = measure_amount(found.files, look(*files).config)
     monkeypatch.setattr("bertcli.advice.init.amount.COUNTED_BYTES", 2_000_000)
-    about = measure_amount(found.sources, look(*files).config)
+    about = measure_amount(found.files, look(*files).config)
     assert not about.is_exact
     assert about.line().startswith("6 files, about ")
     assert about.words == pytest.approx(exact.words, rel=0.1)
@@ -167,13 +167,13 @@ def test_the_amount_of_a_large_corpus_is_estimated(
 
 def test_words_are_not_counted_in_a_script_without_blanks(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", f"{CHINESE}\n" * 30)
-    assert measure_amount(find_files([str(path)], tmp_path / "c").sources, look(path).config).words == 0
+    assert measure_amount(find_files([str(path)], tmp_path / "c").files, look(path).config).words == 0
 
 
 def test_a_sample_is_even_and_keeps_documents(tmp_path: Path, chapters: list[str]) -> None:
     files = [written(tmp_path / f"{n}.txt", "\n\n".join(chapters)) for n in range(2)]
     found = find_files(list(map(str, files)), tmp_path / "c")
-    size = write_sample(found.sources, look(*files).config, 200_000, tmp_path / "sample")
+    size = write_sample(found.files, look(*files).config, 200_000, tmp_path / "sample")
     text = (tmp_path / "sample").read_text(encoding="utf-8")
     assert 200_000 <= size <= len(text.encode()) <= 230_000
     assert text.count(chapters[0]) == 2

@@ -30,7 +30,7 @@ def found(path: Path, output: Path | None = None):
 
 def test_a_folder_of_one_kind_is_named_as_it_was_given(folder: Path) -> None:
     files = found(folder)
-    assert (files.kind, files.names, len(files.sources)) == ("text", [str(folder)], 2)
+    assert (files.kind, files.names, len(files.files)) == ("text", [str(folder)], 2)
     assert files.left_out == []
 
 
@@ -39,7 +39,7 @@ def test_a_folder_of_several_kinds_gives_those_with_the_most_bytes(folder: Path)
     write_csv(folder / "table.csv", messages(5))
     files = found(folder)
     assert files.names == [str(folder / "**" / "*.txt")]
-    assert [source.path.name for source in files.sources] == ["one.txt", "two.txt"]
+    assert [file.path.name for file in files.files] == ["one.txt", "two.txt"]
     assert any("is a PNG picture, not text" in line for line in files.left_out)
     assert any("table.csv: is a table (CSV)" in line for line in files.left_out)
 
@@ -51,7 +51,7 @@ def test_of_many_files_the_few_of_another_suffix_are_left_out(folder: Path) -> N
         (folder / f"text-{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     files = found(folder)
     assert files.names == [str(folder / "**" / "*.txt")]
-    assert len(files.sources) == 502
+    assert len(files.files) == 502
     assert any("is a PNG picture, not text" in line for line in files.left_out)
 
 

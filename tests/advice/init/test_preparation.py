@@ -11,7 +11,7 @@ from bertcli.advice.init import amount as preparation
 from bertcli.advice.init.amount import measure_amount, prepared
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.sources import find_sources
+from bertcli.corpus.files import list_files
 from bertcli.samples import SAMPLES
 
 
@@ -22,8 +22,8 @@ def config_of(path: Path) -> PretrainConfig:
 
 def test_a_small_text_is_prepared_as_the_run_will(corpus: Path) -> None:
     config = config_of(corpus)
-    sources = find_sources(config.corpus.files)
-    with prepared(config, sources, measure_amount(sources, config.corpus)) as ready:
+    files = list_files(config.corpus.files)
+    with prepared(config, files, measure_amount(files, config.corpus)) as ready:
         assert ready.config.corpus.files == [str(corpus)]
         assert ready.tokens > 10 * ready.heldout_tokens / 2 > 0
         folder = Path(ready.config.output_dir).parent
@@ -40,9 +40,9 @@ def test_the_time_of_a_large_text_follows_from_two_samples(
     path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(preparation, "SAMPLES", (50_000, 150_000))
     config = config_of(path)
-    sources = find_sources(config.corpus.files)
-    amount = measure_amount(sources, config.corpus)
-    with prepared(config, sources, amount) as ready:
+    files = list_files(config.corpus.files)
+    amount = measure_amount(files, config.corpus)
+    with prepared(config, files, amount) as ready:
         assert ready.config.corpus.files != [str(path)]
         assert ready.tokens == pytest.approx(amount.text_bytes / 2.5, rel=0.5)
         assert ready.seconds > 0
@@ -52,6 +52,6 @@ def test_text_of_which_nothing_can_be_held_out_is_prepared_without(tmp_path: Pat
     path = tmp_path / "a.txt"
     path.write_text("The same two sentences. They are in each document.\n\n" * 60)
     config = config_of(path)
-    sources = find_sources(config.corpus.files)
-    with prepared(config, sources, measure_amount(sources, config.corpus)) as ready:
+    files = list_files(config.corpus.files)
+    with prepared(config, files, measure_amount(files, config.corpus)) as ready:
         assert ready.heldout_fraction == 0

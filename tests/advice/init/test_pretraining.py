@@ -11,14 +11,14 @@ from bertcli.advice.init.amount import Amount, that_fit
 from bertcli.advice.init.corpus import CorpusLook
 from bertcli.advice.init.pretraining import _objective
 from bertcli.config.schema import CorpusConfig
-from bertcli.corpus.sources import Source
+from bertcli.corpus.files import CorpusFile
 
 
-def files(folder: Path, sizes: Sequence[int]) -> list[Source]:
+def written(folder: Path, sizes: Sequence[int]) -> list[CorpusFile]:
     """Files of so many bytes, named by their numbers."""
     for number, size in enumerate(sizes):
         (folder / str(number)).write_bytes(b"a" * size)
-    return [Source(str(number), folder / str(number), listed=False) for number in range(len(sizes))]
+    return [CorpusFile(str(number), folder / str(number), listed=False) for number in range(len(sizes))]
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,20 @@ def files(folder: Path, sizes: Sequence[int]) -> list[Source]:
 def test_a_share_of_the_files_is_even_and_never_more_than_a_config_names(
     tmp_path: Path, share: float, names
 ) -> None:
-    sources = files(tmp_path, [100] * 100)
-    kept = [source.name for source in that_fit(sources, share)]
-    assert kept == (names or [source.name for source in sources])
+    files = written(tmp_path, [100] * 100)
+    kept = [file.name for file in that_fit(files, share)]
+    assert kept == (names or [file.name for file in files])
 
 
 def test_the_share_is_of_the_bytes(tmp_path: Path) -> None:
-    sources = files(tmp_path, [10, 10, 10, 10, 10, 1000, 10, 10, 10, 10])
-    kept = [source.name for source in that_fit(sources, 0.5)]
+    files = written(tmp_path, [10, 10, 10, 10, 10, 1000, 10, 10, 10, 10])
+    kept = [file.name for file in that_fit(files, 0.5)]
     assert kept == ["1", "3", "6", "8"]  # five would have the large one among them
 
 
 def test_one_file_is_never_left_out(tmp_path: Path) -> None:
-    sources = files(tmp_path, [100])
-    assert that_fit(sources, 0.1) == sources
+    files = written(tmp_path, [100])
+    assert that_fit(files, 0.1) == files
 
 
 @pytest.mark.parametrize(

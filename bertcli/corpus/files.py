@@ -16,7 +16,7 @@ from bertcli.system.files import looked_in, refuse_special
 
 
 @dataclass(frozen=True)
-class Source:
+class CorpusFile:
     """One file of a corpus.
 
     Attributes:
@@ -35,9 +35,9 @@ class Source:
         return self.path.stat().st_size
 
 
-def find_sources(
+def list_files(
     names: Sequence[str], outputs: Collection[Path] = (), key: str = "corpus.files: "
-) -> list[Source]:
+) -> list[CorpusFile]:
     """The files that `names` (paths, folders, globs, samples) mean, each once, in the given order.
 
     Folders are read recursively, sorted by path; hidden files and folders are skipped. A folder that several
@@ -50,32 +50,32 @@ def find_sources(
     Raises:
         UserError: a name gives no file; the path of a file is not UTF-8.
     """
-    found: dict[str, Source] = {}
+    found: dict[str, CorpusFile] = {}
     for name in names:
-        sources = list(_expand(name, outputs))
-        if not sources:
+        files = list(_expand(name, outputs))
+        if not files:
             raise UserError(f"{key}{_nothing_found(name)}")
-        for source in sources:
-            found.setdefault(source.name, source)
+        for file in files:
+            found.setdefault(file.name, file)
     return list(found.values())
 
 
-def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[Source]:
-    """The files as `find_sources` gives them; a name may give none, because the corpus may be gone."""
-    found = (source for name in names for source in _expand(name, outputs))
-    return list({source.name: source for source in found}.values())
+def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[CorpusFile]:
+    """The files as `list_files` gives them; a name may give none, because the corpus may be gone."""
+    found = (file for name in names for file in _expand(name, outputs))
+    return list({file.name: file for file in found}.values())
 
 
-def _expand(name: str, outputs: Collection[Path]) -> Iterator[Source]:
+def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:
     path = Path(name).expanduser()
     refuse_special(path)
     found: Iterable[Path] = []
     if path.is_file():
-        yield Source(_full_name(path), path, listed=True)
+        yield CorpusFile(_full_name(path), path, listed=True)
     elif path.is_dir():
         found = [path]
     elif name in SAMPLES:
-        yield Source(f"sample:{name}", SAMPLES[name], listed=True)
+        yield CorpusFile(f"sample:{name}", SAMPLES[name], listed=True)
     elif glob.has_magic(name):
         matches = map(Path, sorted(_matches(path, outputs)))
         found = (match for match in matches if not _is_in_output(match, path, outputs))
@@ -83,7 +83,7 @@ def _expand(name: str, outputs: Collection[Path]) -> Iterator[Source]:
         refuse_special(top)
         inside = (path for path in _below(top, outputs) if path.is_file())
         for file in inside if top.is_dir() else [top]:
-            yield Source(_full_name(file), file, listed=False)
+            yield CorpusFile(_full_name(file), file, listed=False)
 
 
 def _full_name(path: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.corpus.sources import find_present, find_sources
+from bertcli.corpus.files import find_present, list_files
 from bertcli.folders.mark import Note, write_note
 from bertcli.system.errors import UserError
 
@@ -21,33 +21,33 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "texts"
 
 
-def names(sources: list) -> list[str]:
-    return [source.path.name for source in sources]
+def names(files: list) -> list[str]:
+    return [file.path.name for file in files]
 
 
 def test_a_folder_is_read_to_its_depths_sorted_without_hidden_files(folder: Path):
-    assert names(find_sources([str(folder)])) == ["a.txt", "b.txt", "c.txt"]
+    assert names(list_files([str(folder)])) == ["a.txt", "b.txt", "c.txt"]
 
 
 def test_a_glob_is_sorted_and_takes_folders(folder: Path):
-    assert names(find_sources([str(folder / "*.txt")])) == ["a.txt", "b.txt"]
-    assert names(find_sources([str(folder / "**" / "*.txt")])) == ["a.txt", "b.txt", "c.txt"]
-    assert names(find_sources([str(folder / "de*")])) == ["c.txt"]
+    assert names(list_files([str(folder / "*.txt")])) == ["a.txt", "b.txt"]
+    assert names(list_files([str(folder / "**" / "*.txt")])) == ["a.txt", "b.txt", "c.txt"]
+    assert names(list_files([str(folder / "de*")])) == ["c.txt"]
 
 
 def test_a_file_named_twice_is_read_once_in_the_order_given(folder: Path):
-    assert names(find_sources([str(folder / "b.txt"), str(folder)])) == ["b.txt", "a.txt", "c.txt"]
+    assert names(list_files([str(folder / "b.txt"), str(folder)])) == ["b.txt", "a.txt", "c.txt"]
 
 
 def test_only_a_file_named_itself_is_listed(folder: Path):
-    assert [s.listed for s in find_sources([str(folder / "b.txt"), str(folder)])] == [True, False, False]
+    assert [s.listed for s in list_files([str(folder / "b.txt"), str(folder)])] == [True, False, False]
 
 
 def test_a_bundled_sample_has_a_name_that_does_not_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert [s.name for s in find_sources(["classics"])] == ["sample:classics"]
+    assert [s.name for s in list_files(["classics"])] == ["sample:classics"]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "classics").write_text("a file of that name wins\n")
-    assert [s.name for s in find_sources(["classics"])] == [str(tmp_path / "classics")]
+    assert [s.name for s in list_files(["classics"])] == [str(tmp_path / "classics")]
 
 
 @pytest.mark.parametrize("pattern", ["", "**", "**/*.txt", "d*/**/*.txt"])
@@ -57,7 +57,7 @@ def test_links_that_lead_back_up_are_followed_once(folder: Path, pattern: str):
         (folder / name).symlink_to(".")
     (folder / "[x]").mkdir()
     (folder / "[x]" / "d.txt").write_text("some text\n")
-    found = names(find_sources([str(folder / pattern)]))
+    found = names(list_files([str(folder / pattern)]))
     assert sorted(found) == sorted(set(found))
     assert set(found) == {"a.txt", "b.txt", "c.txt", "d.txt"}
 
@@ -66,7 +66,7 @@ def test_links_that_lead_back_up_are_followed_once(folder: Path, pattern: str):
 def test_a_path_that_is_not_utf_8_is_an_error_before_anything_is_read(folder: Path, pattern: str):
     (folder / "\udcff.txt").write_text("some text\n")
     with pytest.raises(UserError, match=r"texts/\\udcff.txt': this path is not UTF-8.*rename"):
-        find_sources([str(folder.parent / pattern)])
+        list_files([str(folder.parent / pattern)])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_name_for_nothing_is_an_error(
     monkeypatch.chdir(folder.parent)
     (folder.parent / "empty").mkdir()
     with pytest.raises(UserError, match=message):
-        find_sources([name])
+        list_files([name])
     assert find_present([name]) == []
 
 
@@ -105,12 +105,12 @@ def test_what_bertcli_writes_in_a_corpus_folder_is_no_corpus(folder: Path):
         (folder / name).write_text("written by bertcli\n")
     outputs = {(folder / "new").resolve()}
     texts = ["a.txt", "b.txt", "c.txt"]
-    assert names(find_sources([str(folder)], outputs)) == texts
+    assert names(list_files([str(folder)], outputs)) == texts
     assert names(find_present([str(folder)], outputs)) == texts
     for pattern in ("**", "**/*.txt", "*"):
-        assert names(find_sources([str(folder / pattern)], outputs)) == texts
+        assert names(list_files([str(folder / pattern)], outputs)) == texts
     with pytest.raises(UserError, match="no file matches"):
-        find_sources([str(folder / "*" / "*.yaml")], outputs)
+        list_files([str(folder / "*" / "*.yaml")], outputs)
 
 
 def test_a_run_in_the_corpus_folder_itself_leaves_the_texts(folder: Path):
@@ -121,8 +121,8 @@ def test_a_run_in_the_corpus_folder_itself_leaves_the_texts(folder: Path):
         (folder / name).write_text("a: 1\n")
     outputs = {folder.resolve(), *((folder / name).resolve() for name in ("config.yaml", "model"))}
     for with_outputs in (outputs, set()):
-        assert names(find_sources([str(folder)], with_outputs)) == ["a.txt", "b.txt", "config.yaml", "c.txt"]
-        assert names(find_sources([str(folder / "deep")], with_outputs)) == ["config.yaml", "c.txt"]
+        assert names(list_files([str(folder)], with_outputs)) == ["a.txt", "b.txt", "config.yaml", "c.txt"]
+        assert names(list_files([str(folder / "deep")], with_outputs)) == ["config.yaml", "c.txt"]
 
 
 def test_folders_a_thousand_deep(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_folders_a_thousand_deep(tmp_path: Path) -> None:
     with open(f"{folders[-1]}/a.txt", "w") as file:
         file.write("The cat sat.")
     try:
-        found = find_sources([folders[0]], [tmp_path / "run"])
-        assert [source.path.name for source in found] == ["a.txt"]
+        found = list_files([folders[0]], [tmp_path / "run"])
+        assert [file.path.name for file in found] == ["a.txt"]
     finally:
         os.remove(f"{folders[-1]}/a.txt")
         for folder in reversed(folders):  # pytest would remove them by recursion
