@@ -49,8 +49,9 @@ def draw_pairs(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
         UserError: the store is damaged: its offsets contradict each other.
     """
     is_next = slots.labels == IS_NEXT
-    true_place = walk(slots.turns[is_next], store.num_pairs, seed, name="is-next")
+    true_place = store.first_pair + walk(slots.turns[is_next], store.num_pairs, seed, name="is-next")
     false_place = walk(slots.turns[~is_next], store.num_sentences, seed, name="not-next")
+    false_place += store.first_sentence
     other = row_bits(seed, "other", slots.numbers[~is_next])
     rooms = np.empty((len(Room._fields), len(is_next)), np.int64)
     rooms[:, is_next] = true_pair_rooms(store, true_place)
@@ -65,7 +66,7 @@ def draw_spans(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans:
 
     Arguments, result and errors are those of `draw_pairs`.
     """
-    sentence = walk(slots.numbers, store.num_sentences, seed, name="mlm")
+    sentence = store.first_sentence + walk(slots.places, store.num_sentences, seed, name="mlm")
     first, last = run_of(store.documents, sentence)
     middle = token_at(store, sentence)
     room = Room(sentence, token_at(store, first), middle, b_start=middle, b_last=token_at(store, last))
@@ -87,8 +88,11 @@ def _false_pair_rooms(store: TokenStore, sentence: I64, bits: U64, size: I64) ->
     continuation = token_at(store, last) - a_end
     room = np.where(continuation > 0, np.minimum(continuation, size), size)
 
-    own_first, own_last = (first, last) if store.texts is None else run_of(store.texts, sentence)
-    other = to_below(bits, (store.num_sentences - (own_last - own_first)).astype(np.uint64))
+    (texts,) = store.texts or (None,)
+    own_first, own_last = (first, last) if texts is None else run_of(texts, sentence)
+    other = store.first_sentence + to_below(
+        bits, (store.num_sentences - (own_last - own_first)).astype(np.uint64)
+    )
     other += np.where(other >= own_first, own_last - own_first, 0)  # skip A's document, all its pieces
     other_first, other_last = run_of(store.documents, other)
     earliest = np.minimum(other_first + 1, other_last - 1)
@@ -135,7 +139,8 @@ def draw_ordered(store: TokenStore, slots: Slots, seed: int, size: I64) -> Spans
 
     The store must hold a document of two sentences. Arguments, result and errors are those of `draw_pairs`.
     """
-    room = true_pair_rooms(store, walk(slots.numbers, store.num_pairs, seed, name="order"))
+    place = store.first_pair + walk(slots.places, store.num_pairs, seed, name="order")
+    room = true_pair_rooms(store, place)
     share = 1 + to_below(row_bits(seed, "share", slots.numbers), (size - 1).astype(np.uint64))
     bits = row_bits(seed, "order", slots.numbers)
     a_first, a_inner, b_inner = (draw_bits(bits, np.full_like(bits, i)) % np.uint64(2) == 1 for i in range(3))

@@ -1,10 +1,10 @@
-"""(seed, slot number) -> the place of the corpus where a row starts, and its label (IsNext or NotNext).
+"""(seed, slot number) -> source, place of the corpus where a row starts, and label (IsNext or NotNext).
 
-Slot j of a step has the number (rows of all steps before) + j of one endless stream. Half of each batch's
-slots are IsNext; a keyed permutation of the batch chooses them. In batches of odd size, the two labels get
-the extra slot in turn. The IsNext slots walk over the places that give a true pair, the others over all
-places; each round of a walk has a new keyed order. A place is a boundary between sentences: A ends there and
-B begins.
+Slot j of a step has the number (rows of all steps before) + j of one endless stream. A keyed permutation of
+the batch chooses the slots of each source, as many as `SourceRows` says, and those that are IsNext: half of
+each source's slots. If their number is odd, the two labels get the extra slot in turn. The IsNext slots of a
+source walk over the places that give a true pair, the others over all places; each round of a walk has a new
+keyed order. A place is a boundary between sentences: A ends there and B begins.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ class Slots(NamedTuple):
 
     Attributes:
         numbers: int64 [B], their numbers in the endless stream.
+        sources: int64 [B], the numbers of their sources.
+        places: int64 [B], the number of earlier slots of the same source.
         labels: int64 [B], `IS_NEXT` or `NOT_NEXT`.
-        turns: int64 [B], the number of earlier slots with the same label.
+        turns: int64 [B], the number of earlier slots of the same source with the same label.
     """
 
     numbers: I64
+    sources: I64
+    places: I64
     labels: I64
     turns: I64
 
@@ -46,19 +50,33 @@ class Slots(NamedTuple):
         return Slots(*(each[rows] for each in self))
 
 
-def draw_slots(seed: int, step: int, before: int, batch_size: int) -> Slots:
-    """All slots of a step; `before`: the number of slots of all steps before it."""
+def draw_slots(seed: int, step: int, before: I64, rows: I64) -> Slots:
+    """All slots of a step.
+
+    Args:
+        before: int64 [sources], the number of slots of each source in all steps before.
+        rows: int64 [sources], the number of slots of each source in this step.
+    """
     key = draw_bits(make_key(seed, "labels"), np.array([step], dtype=np.uint64))
-    in_batch = np.arange(batch_size, dtype=np.int64)
-    turn = permute(in_batch, batch_size, key[0])
+    in_batch = np.arange(rows.sum(), dtype=np.int64)
+    turn = permute(in_batch, len(in_batch), key[0])
+    ends = np.cumsum(rows)
+    source = np.searchsorted(ends, turn, side="right")
+    turn -= (ends - rows)[source]
     is_next_before = before // 2
-    num_is_next = (before + batch_size) // 2 - is_next_before
-    is_next = turn < num_is_next
-    not_next_before = before - is_next_before
+    num_is_next = (before + rows) // 2 - is_next_before
+    is_next = turn < num_is_next[source]
+    turns = np.where(is_next, is_next_before[source], (before - is_next_before - num_is_next)[source]) + turn
+    places = np.empty_like(in_batch)
+    places[np.argsort(source, kind="stable")] = np.concatenate(
+        [first + np.arange(number) for first, number in zip(before, rows, strict=True)]
+    )
     return Slots(
-        numbers=before + in_batch,
+        numbers=before.sum() + in_batch,
+        sources=source,
+        places=places,
         labels=np.where(is_next, IS_NEXT, NOT_NEXT),
-        turns=np.where(is_next, is_next_before + turn, not_next_before + turn - num_is_next),
+        turns=turns,
     )
 
 

@@ -20,6 +20,7 @@ from bertcli.batches.masking import MaskRule, mask_rows
 from bertcli.batches.pairs import draw_sizes
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
 from bertcli.batches.slots import I64, Slots, Spans, draw_slots
+from bertcli.batches.sources import Shares, SourceRows, source_shares
 from bertcli.config.run import DataRecipe, PretrainRecipe
 from bertcli.config.section import value_at
 from bertcli.corpus.manifest import REBUILD
@@ -34,11 +35,21 @@ class BatchStream:
     """The batches by step number, in [0, 2^62 / batch_size)."""
 
     def __init__(
-        self, store: TokenStore, tokenizer: Tokenizer, config: DataRecipe, seed: int, sizes: BatchSizes
+        self,
+        store: TokenStore,
+        tokenizer: Tokenizer,
+        config: DataRecipe,
+        seed: int,
+        sizes: BatchSizes,
+        shares: Shares = lambda step: [1.0],
     ):
         """Open the stream. `config.mask_rate` moves in the steps in which `sizes` move.
 
-        Raises `UserError` if the store cannot give the rows that the objective needs.
+        Args:
+            shares: the share of each source of the store in the rows.
+
+        Raises:
+            UserError: the store cannot give the rows that the objective needs.
         """
         self.objective = OBJECTIVES[config.objective]
         self.pairs = self.objective.pairs
@@ -46,9 +57,12 @@ class BatchStream:
             raise UserError(
                 "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
             )
-        if problem := pair_problem(self.pairs, store):
-            raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
+        self.sources = store.sources
+        for source in self.sources:
+            if problem := pair_problem(self.pairs, source):
+                raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed, self.sizes = store, config, seed, sizes
+        self.source_rows = SourceRows(sizes, shares)
         self._tokenizer = tokenizer
 
     @property
@@ -86,7 +100,8 @@ class BatchStream:
 
     def slots(self, step: int) -> Slots:
         """All slots of a step."""
-        return draw_slots(self.seed, step, self.sizes.before(step), batch_size=self.sizes.of(step))
+        before, after = (self.source_rows.before(at) for at in (step, step + 1))
+        return draw_slots(self.seed, step, before, rows=after - before)
 
     def micro_batches(self, step: int, share: Share) -> list[MicroBatch]:
         """One rank's share of a step: rows of similar length together, each part padded to its longest row.
@@ -137,7 +152,16 @@ class BatchStream:
         rate = self.mask_rate(step)
         most, short = self._text_tokens(config.max_length), config.short_pair_probability
         size = draw_sizes(slots.numbers, self.seed, most, short_probability=short, mask_rate=rate)
-        return self.pairs.draw(self.store, slots, seed=self.seed, size=size)
+        if len(self.sources) == 1:
+            return self.pairs.draw(self.sources[0], slots, seed=self.seed, size=size)
+        spans = Spans(*np.empty((len(Spans._fields), len(size)), np.int64))
+        for number, source in enumerate(self.sources):
+            rows = np.flatnonzero(slots.sources == number)
+            if len(rows):
+                own = self.pairs.draw(source, slots.take(rows), seed=self.seed, size=size[rows])
+                for all_rows, some in zip(spans, own, strict=True):
+                    all_rows[rows] = some
+        return spans
 
     def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
         """A rank's share of steps [first, last), in order, prefetched by `workers` processes (0: none)."""
@@ -174,7 +198,15 @@ def training_stream(config: PretrainRecipe, store: OpenStore) -> BatchStream:
     """The batches of a run. Raises the `UserError` of `BatchStream`."""
     steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
     sizes = BatchSizes(config.training.batch_size, ramp_steps(config, steps))
-    return BatchStream(store.train, store.tokenizer, config.data, seed=config.seed, sizes=sizes)
+    tokens = [source.train.tokens for source in store.manifest.sources]
+    return BatchStream(
+        store.train,
+        store.tokenizer,
+        config.data,
+        seed=config.seed,
+        sizes=sizes,
+        shares=source_shares(config.corpus, tokens, sizes.ramp_steps),
+    )
 
 
 def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[MicroBatch]]:

@@ -133,7 +133,7 @@ def tokenize(
         loaded = Tokenizer.load(tokenizer)
     else:
         recipe = run.TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
-        loaded = matching.train_on_corpus(files.list_files(corpus.files), corpus, recipe, report=say)
+        loaded = matching.train_on_corpus(files.corpus_files(corpus), corpus, recipe, report=say)
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 

@@ -180,7 +180,7 @@ def show_batch(
         print(json.dumps(measured) if json_ else _table(measured))
         return
     color = sys.stdout.isatty() and not json_
-    look = shown.look_at_lines(files.find_present(run.corpus.files), run.corpus, store.tokenizer)
+    look = shown.look_at_lines(files.corpus_files(run.corpus, missing_ok=True), run.corpus, store.tokenizer)
     unknown = store.manifest.unk_rate
     if look is not None and json_:
         seen = {"written": look.written, "read": look.read, "unk_rate": unknown}

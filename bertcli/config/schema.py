@@ -16,6 +16,7 @@ from bertcli.config.limits import MOST, MOST_TOKENS
 from bertcli.config.model import ModelConfig
 from bertcli.config.section import (
     AUTO,
+    AnyPaths,
     Auto,
     BadBytes,
     ByMachine,
@@ -31,6 +32,7 @@ from bertcli.config.section import (
     Rows,
     Section,
     Tokens,
+    Weight,
     ends,
     own_encoding,
     refuse_other_kind,
@@ -39,8 +41,8 @@ from bertcli.families.family import TokenizerKind
 from bertcli.objectives.registry import ObjectiveName
 
 
-class CorpusConfig(Section):
-    """The text, and how it is divided into documents and sentences."""
+class TextConfig(Section):
+    """Text files, and how they are divided into documents and sentences."""
 
     files: Paths
     """Paths, folders, globs, or the name of a bundled sample."""
@@ -60,6 +62,43 @@ class CorpusConfig(Section):
     encoding: str = "utf-8"
     """Encoding of the text files, as Python names it. utf-8: a file with the byte order mark of UTF-16 or
     UTF-32 is read in that encoding."""
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _language_code(cls, value: Any) -> Any:
+        return language_code(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> Self:
+        if self.join_lines and self.document != "file":
+            raise ValueError(
+                "join_lines: true needs document: file: a blank line then ends a paragraph, not a document"
+            )
+        if self.join_lines and self.format != "text":
+            raise ValueError(f"join_lines is for format: text, not {self.format}")
+        return self
+
+
+class SourceConfig(TextConfig):
+    """One of several sources of text. A key that it does not have is that of `corpus`."""
+
+    name: str | None = None
+    """Name in messages and reports; null: the first of its files, without folder and suffix."""
+    weight: Weight | tuple[Weight, Weight] | None = None
+    """Share of the rows, relative to the weights of the other sources; [start, end]: it moves over
+    `training.ramp_steps`. null: the share follows from the sizes (`corpus.temperature`)."""
+
+
+class CorpusConfig(TextConfig):
+    """The text, and how it is divided into documents and sentences."""
+
+    files: AnyPaths = Field(default=[])
+    """Paths, folders, globs, or the name of a bundled sample."""
+    sources: tuple[SourceConfig, ...] = ()
+    """Several sources in place of `files`, each with a weight of its own."""
+    temperature: Probability | tuple[Probability, Probability] = 1.0
+    """Shares of sources without weights: in proportion to size ^ temperature. 1: as the text is; 0: all
+    alike; [start, end]: it moves over `training.ramp_steps`."""
     encodings: dict[str, str] = Field(default={})
     """Encodings of single files: a path or pattern -> its encoding. The first one that fits a file counts."""
     bad_bytes: BadBytes = "refuse"
@@ -77,19 +116,55 @@ class CorpusConfig(Section):
         """How this file of the corpus is read."""
         return Decoding(own_encoding(path, self.encodings) or self.encoding, self.bad_bytes)
 
-    @field_validator("language", mode="before")
+    @property
+    def num_sources(self) -> int:
+        """The number of sources; 1 for `files`."""
+        return max(1, len(self.sources))
+
+    @property
+    def source_names(self) -> list[str]:
+        """The name of each source; a name that occurs twice, or that is missing, gets a number."""
+        names: list[str] = []
+        for number, source in enumerate(self.sources or [SourceConfig(files=self.files)]):
+            name = source.name or Path(source.files[0]).name.split(".")[0] or "source"
+            names.append(name if name not in names else f"{name} {number + 1}")
+        return names
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages of the sources, each once."""
+        return list(dict.fromkeys(self.of(source).language for source in range(self.num_sources)))
+
+    def of(self, source: int) -> CorpusConfig:
+        """The source with this number, from 0, as a corpus of its own."""
+        if not self.sources:
+            return self
+        own = self.sources[source].model_dump(exclude={"name", "weight"})
+        return self.model_copy(update={**own, "sources": ()})
+
+    @model_validator(mode="before")
     @classmethod
-    def _language_code(cls, value: Any) -> Any:
-        return language_code(value) if isinstance(value, str) else value
+    def _give_to_sources(cls, value: Any) -> Any:
+        """Give each source the keys of the corpus that it does not have."""
+        if not isinstance(value, dict) or not isinstance(value.get("sources"), list | tuple):
+            return value
+        common = {key: value[key] for key in TextConfig.model_fields if key in value and key != "files"}
+        sources = [common | each if isinstance(each, dict) else each for each in value["sources"]]
+        return {**value, "sources": sources}
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.join_lines and self.document != "file":
-            raise ValueError(
-                "join_lines: true needs document: file: a blank line then ends a paragraph, not a document"
-            )
-        if self.join_lines and self.format != "text":
-            raise ValueError(f"join_lines is for format: text, not {self.format}")
+    def _check_sources(self) -> Self:
+        if bool(self.files) == bool(self.sources):
+            raise ValueError("give files or sources: exactly one of both")
+        if self.temperature != 1.0 and (not self.sources or self.sources[0].weight is not None):
+            raise ValueError("temperature is for sources without weights")
+        weights = [each.weight for each in self.sources]
+        if None in weights and any(weight is not None for weight in weights):
+            raise ValueError("give every source a weight, or none")
+        if self.sources and None not in weights:
+            for end, place in enumerate(("first", "last")):
+                if not any(ends(weight)[end] for weight in weights if weight is not None):
+                    raise ValueError(f"every weight is 0 in the {place} step; one or more must be above 0")
         return self
 
 

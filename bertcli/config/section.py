@@ -51,14 +51,16 @@ NO_TEXT = re.compile("[\0\ud800-\udfff]")
 Auto = Literal["auto"]
 FilePath = Annotated[str, AfterValidator(_expanded)]
 """A path, or a name that is looked up elsewhere; `~` becomes the home folder."""
-_SomePaths = Annotated[list[FilePath], Field(min_length=1)]
-Paths = Annotated[
-    _SomePaths,
+AnyPaths = Annotated[
+    list[FilePath],
     BeforeValidator(
-        lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | _SomePaths
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=str | list[FilePath],
     ),
 ]
-"""A list of paths; one path alone means a list of one."""
+"""A list of paths, which may be empty; one path alone means a list of one."""
+Paths = Annotated[AnyPaths, Field(min_length=1)]
+"""A list of one path or more."""
 
 AUTO: Any = "auto"
 """The default of a key that may be `auto`."""

@@ -45,9 +45,9 @@ class Journal:
     """
 
     key: dict[str, Any]
+    progress: BuildProgress
     tokenizer_hash: str = ""
     hashes: list[str] = field(default_factory=list)
-    progress: BuildProgress = field(default_factory=BuildProgress)
 
 
 def read_journal(folder: Path, key: dict[str, Any]) -> Journal | None:
@@ -161,7 +161,8 @@ class Plan:
     def journal(self, folder: Path, own: range) -> Journal:
         """The journal of the part with these files in `folder`; an empty one if the part has not begun."""
         key = self.key if folder == self.partial else self.key | {"part": [own.start, own.stop]}
-        return read_journal(folder, key) or Journal(key, self.tokenizer.hash)
+        progress = BuildProgress.begin(self.config.corpus.num_sources)
+        return read_journal(folder, key) or Journal(key, progress, self.tokenizer.hash)
 
 
 def place_of(config: PretrainConfig) -> Path:
@@ -213,10 +214,10 @@ def begin_build(config: PretrainRecipe, files: Sequence[CorpusFile], report: Rep
     if journal is None:
         # The journal goes first: after a kill, it must not count what is gone.
         remove_content(partial, {JOURNAL: -1}, keep=LOCK)
-        journal = Journal(key)
+        journal = Journal(key, BuildProgress.begin(corpus.num_sources))
         write_journal(partial, journal)
     elif journal.tokenizer_hash:
-        begun = journal.progress != BuildProgress()
+        begun = journal.progress != BuildProgress.begin(corpus.num_sources)
         report(f"{'resuming the interrupted build' if begun else 'taking the vocabulary'} in {partial}")
 
     if journal.tokenizer_hash:

@@ -13,7 +13,7 @@ from bertcli.corpus import begin, finish, matching, parts
 from bertcli.corpus.chunks import Place, find_corpus, progress_display, read_chunks
 from bertcli.corpus.encode import encode_chunks
 from bertcli.corpus.files import CorpusFile
-from bertcli.corpus.manifest import MANIFEST, Manifest, write_manifest
+from bertcli.corpus.manifest import MANIFEST, FileRecord, Manifest, write_manifest
 from bertcli.corpus.token_store import OpenStore, ids_dtype, open_store
 from bertcli.corpus.writer import StoreWriter
 from bertcli.folders.mark import NOTE, Note, read_note, write_note
@@ -195,21 +195,28 @@ def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[M
     progress = journals[0][1].progress
     if num_parts > 1:
         progress = parts.join_parts(partial, [(each, journal.progress) for each, journal in journals], dtype)
-    if parts.is_cut(progress, fraction):
+    names = config.corpus.source_names
+    if any(parts.is_cut(source, fraction) for source in progress.sources):
         progress = parts.cut_sides(partial, dtype, progress, fraction=fraction)
         finish.check_heldout(progress, fraction)
-        report(finish.heldout_line(progress))
+        for line in finish.heldout_lines(progress, names):
+            report(line)
         # The arrays no longer match the journal: a build that is killed here starts from the beginning.
-        begin.write_journal(partial, begin.Journal(plan.key | {parts.CUT: True}, tokenizer.hash))
+        begin.write_journal(partial, begin.Journal(plan.key | {parts.CUT: True}, progress, tokenizer.hash))
         parts.put_in_place(partial)
     finish.check_heldout(progress, fraction)
     hashes = [sha256 for _, journal in journals for sha256 in journal.hashes]
-    files = tuple(replace(r, sha256=sha256) for r, sha256 in zip(plan.records, hashes, strict=True))
-    change = next(matching.different_files(files, plan.files), None)
+    records = [replace(record, sha256=sha256) for record, sha256 in zip(plan.records, hashes, strict=True)]
+    change = next(matching.different_files(records, plan.files), None)
     if change is not None:
         raise UserError(f"{change}, while the store was built; run the command again")
     options = matching.store_options(config)
-    manifest = finish.count_store(partial, tokenizer, progress, options=options, files=files)
+    of_source: list[list[FileRecord]] = [[] for _ in names]
+    for file, record in zip(plan.files, records, strict=True):
+        of_source[file.source].append(record)
+    manifest = finish.count_store(
+        partial, tokenizer, progress, options=options, files=dict(zip(names, of_source, strict=True))
+    )
     check(manifest)
     write_manifest(partial, manifest)
     for folder in parts.part_folders(partial):

@@ -14,7 +14,7 @@ from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import fits
 from bertcli.corpus.documents import read_paragraphs, rules_used
 from bertcli.corpus.encodings import mark_note
-from bertcli.corpus.files import CorpusFile, list_files
+from bertcli.corpus.files import CorpusFile, by_source, corpus_files
 from bertcli.corpus.manifest import FileRecord
 from bertcli.corpus.sample import layout_advice
 from bertcli.corpus.streams import Progress, check_file_extras, deciding_mark, find_bad_lines
@@ -57,9 +57,12 @@ def progress_display(
 
 def encoding_notes(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Iterator[str]:
     """A line for the user if files have a byte order mark that overrides `corpus.encoding`, else none."""
-    if corpus.format == "parquet":
-        return
-    marks = {path: deciding_mark(path, corpus.decoding(path).encoding) for path in (s.path for s in files)}
+    marks = {
+        file.path: deciding_mark(file.path, source.decoding(file.path).encoding)
+        for own, source in by_source(files, corpus)
+        for file in own
+        if source.format != "parquet"
+    }
     if found := [(path, mark) for path, mark in marks.items() if mark]:
         more = f", and so are {len(found) - 1:,} other files" if len(found) > 1 else ""
         yield f"{mark_note(*found[0])}{more}"
@@ -73,12 +76,15 @@ def corpus_notes(files: Sequence[CorpusFile], corpus: CorpusConfig, report: Repo
     """
     yield from encoding_notes(files, corpus)
     yield from (f"warning: {advice.problem}; {advice.mend}" for advice in layout_advice(files, corpus))
-    if corpus.format != "sentences" and (rules := rules_used(corpus.language)) != corpus.language:
-        yield f"sentences: there are no rules for {corpus.language}; those for {rules} are used"
-    if corpus.bad_bytes == "refuse" or corpus.format == "parquet":
+    sources = [source for _, source in by_source(files, corpus)]
+    for language in dict.fromkeys(source.language for source in sources if source.format != "sentences"):
+        if (rules := rules_used(language)) != language:
+            yield f"sentences: there are no rules for {language}; those for {rules} are used"
+    texts = [file for file in files if sources[file.source].format != "parquet"]
+    if corpus.bad_bytes == "refuse" or not texts:
         return
-    with progress_display("looking for bad bytes", files, report) as advance:
-        decodings = [(file.path, corpus.decoding(file.path)) for file in files]
+    with progress_display("looking for bad bytes", texts, report) as advance:
+        decodings = [(file.path, sources[file.source].decoding(file.path)) for file in texts]
         found = [(find_bad_lines(path, decoding, advance), path, decoding) for path, decoding in decodings]
     for bad, path, decoding in found:
         yield from bad.notes(path, decoding)
@@ -90,13 +96,14 @@ def find_corpus(corpus: CorpusConfig, outputs: Collection[Path] = ()) -> list[Co
     Raises `UserError` if a file is missing, if a package that its format needs is missing, or if a name in
     `corpus.encodings` fits no file.
     """
-    files = list_files(corpus.files, outputs)
+    files = corpus_files(corpus, outputs)
     for name in corpus.encodings:
         if not any(fits(file.path, name) for file in files):
             raise UserError(f"corpus.encodings: {name}: no file of the corpus has this name or fits it")
-    one_of_each_kind = {file.path.suffix: file for file in files}
-    for file in one_of_each_kind.values():
-        check_file_extras(file.path, corpus.format == "parquet")
+    for own, source in by_source(files, corpus):
+        one_of_each_kind = {file.path.suffix: file for file in own}
+        for file in one_of_each_kind.values():
+            check_file_extras(file.path, source.format == "parquet")
     return files
 
 
@@ -119,22 +126,25 @@ class DocumentEnd:
     Attributes:
         content_hash: a 64-bit hash of the paragraphs, which decides the side. Equal text has an equal hash in
             any file.
+        source: the number of its source.
     """
 
     content_hash: int
     num_bytes: int
+    source: int
     after: Place
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive text of a corpus.
+    """Consecutive text of one source of a corpus.
 
     A document may cover many chunks. Piece p of a chunk is the chunk's part of one document: paragraphs
     `starts[p]` to `starts[p + 1]` (or the end). Every piece but the last ends its document. The last piece
     does so if `ends` is as long as `starts`.
     """
 
+    source: int = 0
     paragraphs: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     ends: list[DocumentEnd] = field(default_factory=list)
@@ -162,21 +172,25 @@ def read_chunks(
     for number, file in enumerate(files[start.file :], start=start.file):
         before = stat_file(file)
         skip = start.documents if number == start.file else 0
+        if file.source != chunk.source:
+            if chunk.starts:
+                yield chunk
+            chunk, size = Chunk(file.source), 0
         documents, document = 0, _Document()
-        for paragraph in read_paragraphs(file.path, corpus, progress):
+        for paragraph in read_paragraphs(file.path, corpus.of(file.source), progress):
             if documents < skip:
                 documents += paragraph is None
             elif paragraph is None:
                 documents += 1
                 document.add(chunk.paragraphs[chunk.starts[-1] :])
-                chunk.ends.append(document.end(Place(number, documents)))
+                chunk.ends.append(document.end(file.source, Place(number, documents)))
                 document = _Document()
             else:
                 if size >= CHUNK_CHARACTERS:
                     if len(chunk.ends) < len(chunk.starts):
                         document.add(chunk.paragraphs[chunk.starts[-1] :])
                     yield chunk
-                    chunk, size = Chunk(), 0
+                    chunk, size = Chunk(file.source), 0
                 if len(chunk.starts) == len(chunk.ends):
                     chunk.starts.append(len(chunk.paragraphs))
                 chunk.paragraphs.append(paragraph)
@@ -202,5 +216,5 @@ class _Document:
         self._hash.update(data)
         self._num_bytes += len(data) - len(paragraphs)
 
-    def end(self, after: Place) -> DocumentEnd:
-        return DocumentEnd(int.from_bytes(self._hash.digest()), self._num_bytes, after)
+    def end(self, source: int, after: Place) -> DocumentEnd:
+        return DocumentEnd(int.from_bytes(self._hash.digest()), self._num_bytes, source, after=after)

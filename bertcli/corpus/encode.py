@@ -42,22 +42,24 @@ class ChunkEncoder:
     def __init__(self, tokenizer: Tokenizer | Path, corpus: CorpusConfig):
         """`tokenizer`: also its folder."""
         tokenizer = Tokenizer.load(tokenizer) if isinstance(tokenizer, Path) else tokenizer
-        self._cache, self._corpus = WordCache(tokenizer), corpus
+        self._cache = WordCache(tokenizer)
+        self._corpora = [corpus.of(source) for source in range(corpus.num_sources)]
         self._dtype = ids_dtype(tokenizer.vocab_size)
 
-    def __call__(self, paragraphs: list[str], starts: list[int]) -> EncodedChunk:
-        """Encode the paragraphs of a chunk, whose pieces start at `starts`."""
+    def __call__(self, source: int, paragraphs: list[str], starts: list[int]) -> EncodedChunk:
+        """Encode the paragraphs of a chunk of a source, whose pieces start at `starts`."""
+        corpus = self._corpora[source]
         sentences: list[str] = []
         bounds: list[int] = []
         words: list[int] = []
         for start, end in itertools.pairwise([*starts, len(paragraphs)]):
             bounds.append(len(sentences))
             words.append(count_words(paragraphs[start:end]))
-            if self._corpus.format == "sentences":
+            if corpus.format == "sentences":
                 sentences += self._after_blanks(paragraphs[start:end])
             else:
                 for paragraph in paragraphs[start:end]:
-                    sentences += self._after_blanks(split_sentences(paragraph, self._corpus.language))
+                    sentences += self._after_blanks(split_sentences(paragraph, corpus.language))
         ends = np.array([*bounds, len(sentences)])
         encoded = self._cache.encode(sentences)
         is_kept = encoded.lengths > 0
@@ -86,7 +88,7 @@ def encode_chunks(
     """
     return in_processes(
         chunks,
-        lambda chunk: (chunk.paragraphs, chunk.starts),
+        lambda chunk: (chunk.source, chunk.paragraphs, chunk.starts),
         ChunkEncoder,
         given=(folder if processes else tokenizer, corpus),
         processes=processes,

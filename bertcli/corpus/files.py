@@ -4,10 +4,11 @@ import difflib
 import glob
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from bertcli.config.schema import CorpusConfig
 from bertcli.folders.mark import read_note
 from bertcli.folders.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES
@@ -23,11 +24,13 @@ class CorpusFile:
         name: the name in manifests: the absolute path, or `sample:NAME`, which is the same on any machine.
         listed: true if the config names the file itself, not a folder or a pattern; the file must then hold
             text.
+        source: the number of its source in `corpus.sources`; 0 if there is only one.
     """
 
     name: str
     path: Path
     listed: bool
+    source: int = 0
 
     @property
     def size(self) -> int:
@@ -35,8 +38,40 @@ class CorpusFile:
         return self.path.stat().st_size
 
 
+def corpus_files(
+    corpus: CorpusConfig, outputs: Collection[Path] = (), missing_ok: bool = False
+) -> list[CorpusFile]:
+    """The files of a corpus, one source after the other; arguments and errors as for `list_files`.
+
+    Raises `UserError` also for a file that is in two sources.
+    """
+    found: dict[str, CorpusFile] = {}
+    for number in range(corpus.num_sources):
+        key = f"corpus.sources.{number}.files: " if corpus.sources else "corpus.files: "
+        for file in list_files(corpus.of(number).files, outputs, key=key, missing_ok=missing_ok):
+            if file.name in found:
+                other = corpus.source_names[found[file.name].source]
+                raise UserError(
+                    f"{key}{file.path} is also in the source {other}; a file belongs to one source, so leave "
+                    "it out of one of them"
+                )
+            found[file.name] = replace(file, source=number)
+    return list(found.values())
+
+
+def by_source(
+    files: Sequence[CorpusFile], corpus: CorpusConfig
+) -> Iterator[tuple[list[CorpusFile], CorpusConfig]]:
+    """The files of each source, and the source as a corpus of its own."""
+    for number in range(corpus.num_sources):
+        yield [file for file in files if file.source == number], corpus.of(number)
+
+
 def list_files(
-    names: Sequence[str], outputs: Collection[Path] = (), key: str = "corpus.files: "
+    names: Sequence[str],
+    outputs: Collection[Path] = (),
+    key: str = "corpus.files: ",
+    missing_ok: bool = False,
 ) -> list[CorpusFile]:
     """The files that `names` (paths, folders, globs, samples) mean, each once, in the given order.
 
@@ -46,6 +81,7 @@ def list_files(
 
     Args:
         key: the config's key, as the start of messages.
+        missing_ok: a name may give no file, because the corpus may be gone.
 
     Raises:
         UserError: a name gives no file; the path of a file is not UTF-8.
@@ -53,17 +89,11 @@ def list_files(
     found: dict[str, CorpusFile] = {}
     for name in names:
         files = list(_expand(name, outputs))
-        if not files:
+        if not files and not missing_ok:
             raise UserError(f"{key}{_nothing_found(name)}")
         for file in files:
             found.setdefault(file.name, file)
     return list(found.values())
-
-
-def find_present(names: Sequence[str], outputs: Collection[Path] = ()) -> list[CorpusFile]:
-    """The files as `list_files` gives them; a name may give none, because the corpus may be gone."""
-    found = (file for name in names for file in _expand(name, outputs))
-    return list({file.name: file for file in found}.values())
 
 
 def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.blocks import BLOCK_BYTES, HASH_BYTES, SUFFIX, block_hash, num_blocks
-from bertcli.corpus.manifest import FileRecord, Manifest, SideCounts, rebuild
+from bertcli.corpus.manifest import FileRecord, Manifest, SideCounts, StoredSource, rebuild
 from bertcli.corpus.matching import given_tokenizer
 from bertcli.corpus.token_store import HASHES, NAMES, SIDES, OpenStore, ids_dtype
 from bertcli.corpus.writer import BuildProgress
@@ -168,16 +168,17 @@ WITHOUT = "set it to 0 to train without evaluation"
 
 def check_heldout(progress: BuildProgress, fraction: float) -> None:
     """Raise `UserError` if no text is left to train on, or if too little is held out for sentence pairs."""
-    train, heldout = progress.sides["train"].documents, progress.sides["heldout"].documents
-    stored = progress.cut_documents or train + heldout
+    train, heldout = progress.side("train").documents, progress.side("heldout").documents
+    cut = sum(source.cut_documents for source in progress.sources)
+    stored = sum(source.cut_documents or source.text.documents for source in progress.sources)
     if stored == 0:
         raise UserError(
             "the corpus holds no text: no document gave a token; name files that do in corpus.files"
         )
     documents = counted(stored, "document")
     if fraction > 0.0 and heldout < 2:
-        unit = " runs of sentences" if progress.cut_documents else ""
-        mend = f"Give more text, or {WITHOUT}" if progress.cut_documents else _enough(progress)
+        unit = " runs of sentences" if cut else ""
+        mend = f"Give more text, or {WITHOUT}" if cut else _enough(progress)
         raise UserError(
             f"corpus.heldout_fraction: {fraction:g} of {documents} holds out {heldout}{unit}; "
             f"evaluation needs two or more. {mend}"
@@ -189,15 +190,19 @@ def check_heldout(progress: BuildProgress, fraction: float) -> None:
         )
 
 
-def heldout_line(progress: BuildProgress) -> str:
-    """A line for the user about a corpus of few documents that was cut."""
-    runs, documents = progress.sides["heldout"].documents, counted(progress.cut_documents, "document")
-    return f"held out: {runs:,} runs of sentences, because the corpus has only {documents}"
+def heldout_lines(progress: BuildProgress, names: Sequence[str]) -> Iterator[str]:
+    """A line for the user about each source of few documents that was cut."""
+    for name, source in zip(names, progress.sources, strict=True):
+        if source.cut_documents:
+            runs, documents = source.sides["heldout"].documents, counted(source.cut_documents, "document")
+            which = "the corpus" if len(names) == 1 else f"the source {name}"
+            yield f"held out: {runs:,} runs of sentences, because {which} has only {documents}"
 
 
 def _enough(progress: BuildProgress) -> str:
     # The second smallest hash as a fraction, rounded up to three digits.
-    enough = math.ceil(progress.smallest_hashes[1] / 2**64 * 1000 + 1e-9) / 1000
+    smallest = sorted(number for source in progress.sources for number in source.smallest_hashes)
+    enough = math.ceil(smallest[1] / 2**64 * 1000 + 1e-9) / 1000
     return f"Raise it to {enough:g}, give more documents (see corpus.document), or {WITHOUT}"
 
 
@@ -206,26 +211,37 @@ def count_store(
     tokenizer: Tokenizer,
     progress: BuildProgress,
     options: dict[str, Any],
-    files: tuple[FileRecord, ...],
+    files: Mapping[str, Sequence[FileRecord]],
 ) -> Manifest:
-    """The manifest of the arrays in `folder`. The ids are read once, one block at a time."""
-    uses = {side: _count_ids(folder / side / "ids.bin", tokenizer.vocab_size) for side in SIDES}
-    train, heldout = (
-        progress.sides[side] + SideCounts(unk_tokens=int(uses[side][tokenizer.unk_id])) for side in SIDES
-    )
+    """The manifest of the arrays in `folder`. The ids are read once, one block at a time.
+
+    `files`: the name of each source -> its files.
+    """
+    train_uses, heldout_uses = (_count_ids(folder, side, tokenizer.vocab_size, progress) for side in SIDES)
+    unknown = tokenizer.unk_id
+    sources = [
+        StoredSource(
+            name=name,
+            files=tuple(own),
+            pieces={side: tuple(numbers) for side, numbers in source.pieces.items()},
+            train=source.sides["train"] + SideCounts(unk_tokens=int(train[unknown])),
+            heldout=source.sides["heldout"] + SideCounts(unk_tokens=int(heldout[unknown])),
+            dropped_documents=source.dropped_documents,
+            dropped_sentences=source.dropped_sentences,
+            unigram_entropy=unigram_entropy(train),
+        )
+        for (name, own), source, train, heldout in zip(
+            files.items(), progress.sources, train_uses, heldout_uses, strict=True
+        )
+    ]
     return Manifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_hash=tokenizer.hash,
         options=options,
-        files=files,
+        sources=tuple(sources),
         arrays={array: (folder / array).stat().st_size for array in ARRAYS},
         hashes=gather_hashes(folder),
-        pieces={side: tuple(numbers) for side, numbers in progress.pieces.items()},
-        train=train,
-        heldout=heldout,
-        dropped_documents=progress.dropped_documents,
-        dropped_sentences=progress.dropped_sentences,
-        unigram_entropy=unigram_entropy(uses["train"]),
+        unigram_entropy=unigram_entropy(train_uses.sum(axis=0)),
     )
 
 
@@ -236,10 +252,14 @@ def unigram_entropy(uses: NDArray[np.int64]) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _count_ids(path: Path, vocab_size: int) -> NDArray[np.int64]:
-    uses = np.zeros(vocab_size, np.int64)
+def _count_ids(folder: Path, side: str, vocab_size: int, progress: BuildProgress) -> NDArray[np.int64]:
+    """How often each token occurs on a side of each source, int64 [sources, V]."""
+    uses = np.zeros((len(progress.sources), vocab_size), np.int64)
     dtype = ids_dtype(vocab_size)
-    with open(path, "rb") as file:
-        while block := file.read(BLOCK * dtype.itemsize):
-            uses += np.bincount(np.frombuffer(block, dtype), minlength=vocab_size)
+    with open(folder / side / "ids.bin", "rb") as file:
+        for number, source in enumerate(progress.sources):
+            tokens = source.sides[side].tokens
+            for done in range(0, tokens, BLOCK):
+                block = np.fromfile(file, dtype, min(BLOCK, tokens - done))
+                uses[number] += np.bincount(block, minlength=vocab_size)
     return uses

@@ -66,6 +66,28 @@ class SideCounts:
 
 @_checked
 @dataclass(frozen=True)
+class StoredSource:
+    """One source of a store's text; on each side, its documents follow those of the sources before it.
+
+    Attributes:
+        pieces: side -> the numbers of pieces, on this side, of documents that were cut; empty if none was
+            cut.
+        dropped_documents: the number of documents without a token.
+        unigram_entropy: that of `Manifest`, for this source alone.
+    """
+
+    name: str
+    files: tuple[FileRecord, ...]
+    pieces: dict[str, tuple[Natural, ...]]
+    train: SideCounts
+    heldout: SideCounts
+    dropped_documents: Natural
+    dropped_sentences: Natural
+    unigram_entropy: float
+
+
+@_checked
+@dataclass(frozen=True)
 class Manifest:
     """The content of `manifest.json`, which is written last: a folder without that file is no store.
 
@@ -73,9 +95,6 @@ class Manifest:
         options: each key that the store depends on -> its value: `corpus` without `store`, and the tokenizer.
         arrays: the path of an array in the store's folder -> its size in bytes.
         hashes: the BLAKE2b of `hashes.bin`, which holds a hash of each block of the arrays (`finish.py`).
-        pieces: side -> the numbers of pieces, on this side, of documents that were cut; empty if none was
-            cut.
-        dropped_documents: the number of documents without a token.
         unigram_entropy: the entropy of the training tokens, in nats per token: the loss of a model that knows
             only their frequencies.
     """
@@ -83,16 +102,36 @@ class Manifest:
     vocab_size: Natural
     tokenizer_hash: str
     options: dict[str, Any]
-    files: tuple[FileRecord, ...]
+    sources: tuple[StoredSource, ...]
     arrays: dict[str, Natural]
     hashes: str
-    pieces: dict[str, tuple[Natural, ...]]
-    train: SideCounts
-    heldout: SideCounts
-    dropped_documents: Natural
-    dropped_sentences: Natural
     unigram_entropy: float
     version: int = FORMAT_VERSION
+
+    @property
+    def files(self) -> list[FileRecord]:
+        """The files of all sources."""
+        return [file for source in self.sources for file in source.files]
+
+    @property
+    def train(self) -> SideCounts:
+        """The counts of the training side."""
+        return sum((source.train for source in self.sources), SideCounts())
+
+    @property
+    def heldout(self) -> SideCounts:
+        """The counts of the held-out side."""
+        return sum((source.heldout for source in self.sources), SideCounts())
+
+    @property
+    def dropped_documents(self) -> int:
+        """The number of documents without a token."""
+        return sum(source.dropped_documents for source in self.sources)
+
+    @property
+    def dropped_sentences(self) -> int:
+        """The number of sentences without a token."""
+        return sum(source.dropped_sentences for source in self.sources)
 
     @property
     def text(self) -> SideCounts:

@@ -8,7 +8,7 @@ from typing import Any
 from bertcli.config.run import TokenizerRecipe
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.chunks import progress_display, stat_file
-from bertcli.corpus.files import CorpusFile, find_present
+from bertcli.corpus.files import CorpusFile, corpus_files
 from bertcli.corpus.manifest import FileRecord, Manifest
 from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
 from bertcli.families.family import TokenizerKind
@@ -102,10 +102,9 @@ def output_paths(config: PretrainConfig) -> set[Path]:
 
 def store_options(config: PretrainConfig) -> dict[str, Any]:
     """The dotted name -> the value of every key that a store depends on."""
-    corpus = config.corpus.model_dump(mode="json", exclude={"store", "general"})
-    for key in ("encodings", "bad_bytes"):  # stores that were built before these keys existed still match
-        if getattr(config.corpus, key) == CorpusConfig.model_fields[key].default:
-            del corpus[key]
+    # Weights and names decide nothing but a run's rows, and how they are called.
+    unread = {"store": True, "general": True, "temperature": True, "sources": {"__all__": {"name", "weight"}}}
+    corpus = config.corpus.model_dump(mode="json", exclude=unread)
     options = {f"corpus.{key}": value for key, value in corpus.items()}
     tokenizer = config.tokenizer
     if config.model.init_from is not None:
@@ -129,7 +128,7 @@ def check_matches(folder: Path, manifest: Manifest, config: PretrainConfig) -> N
     """
     problems = _different_options(manifest.options, store_options(config))
     if not problems:
-        present = find_present(config.corpus.files, output_paths(config))
+        present = corpus_files(config.corpus, output_paths(config), missing_ok=True)
         problems += different_files(manifest.files, present)
         path = given_tokenizer(config)
         exists = path is not None and Path(path).expanduser().exists()

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.corpus.manifest import SideCounts
 from bertcli.corpus.token_store import OFFSET_DTYPE, SIDES
-from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress, SideFiles, SideProgress
+from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress, SideFiles, SideProgress, SourceProgress
 
 RUN_SENTENCES = 64
 """The most sentences of a held-out run; enough for the longest rows."""
@@ -32,8 +33,8 @@ class Piece(NamedTuple):
     side: str
 
 
-def is_cut(progress: BuildProgress, heldout_fraction: float) -> bool:
-    """True if runs of sentences are held out instead of documents."""
+def is_cut(progress: SourceProgress, heldout_fraction: float) -> bool:
+    """True if runs of sentences of a source are held out instead of documents."""
     return heldout_fraction > 0.0 and 0 < progress.text.documents < FEW_DOCUMENTS
 
 
@@ -75,7 +76,7 @@ def cut_documents(documents: Sequence[Sequence[int]], fraction: float) -> list[P
     ]
 
 
-def cut_progress(progress: BuildProgress, pieces: Sequence[Piece], tokens: Sequence[int]) -> BuildProgress:
+def cut_progress(progress: SourceProgress, pieces: Sequence[Piece], tokens: Sequence[int]) -> SourceProgress:
     """The counts of both sides after the documents are cut; words and bytes are divided by sentences.
 
     `tokens` has the number of tokens of each piece.
@@ -176,19 +177,20 @@ def join_parts(
     folder: Path, parts: Sequence[tuple[Path, BuildProgress]], dtype: np.dtype[Any]
 ) -> BuildProgress:
     """Write the arrays of all parts, one after the other, into `folder`. Return the sum of their progress."""
-    total = BuildProgress()
     for name in SIDES:
         with closing(SideFiles(folder / name, dtype)) as files:
             for part, progress in parts:
-                files.append_side(part / name, progress.sides[name])
+                files.append_side(part / name, progress.side(name))
             files.sync()
+    total = BuildProgress.begin(len(parts[0][1].sources))
     for _, progress in parts:
-        for name, side in progress.sides.items():
-            for counter, value in vars(side).items():
-                setattr(total.sides[name], counter, getattr(total.sides[name], counter) + value)
-        total.dropped_documents += progress.dropped_documents
-        total.dropped_sentences += progress.dropped_sentences
-        total.smallest_hashes = sorted([*total.smallest_hashes, *progress.smallest_hashes])[:2]
+        for source, own in zip(total.sources, progress.sources, strict=True):
+            for name, side in own.sides.items():
+                for counter, value in vars(side).items():
+                    setattr(source.sides[name], counter, getattr(source.sides[name], counter) + value)
+            source.dropped_documents += own.dropped_documents
+            source.dropped_sentences += own.dropped_sentences
+            source.smallest_hashes = sorted([*source.smallest_hashes, *own.smallest_hashes])[:2]
     return total
 
 
@@ -199,23 +201,46 @@ BLOCK = 1 << 20
 
 
 def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fraction: float) -> BuildProgress:
-    """Write the cut sides into `folder`, where the uncut ones stay. Return the counts of the cut sides."""
-    documents = [document for side in progress.sides.values() for document in side.first]
-    pieces = cut_documents(documents, fraction)
-    tokens: list[int] = []
-    first = 0
+    """Write the sides anew into `folder`, where the uncut ones stay, with cut documents for each source that
+    has few. Return the new counts."""
+    sources: list[SourceProgress] = []
+    before = {side: SideCounts() for side in SIDES}
     with ExitStack() as opened:
         files = {
             side: opened.enter_context(closing(SideFiles(folder / f"{CUT}-{side}", dtype))) for side in SIDES
         }
-        for name, side in progress.sides.items():
-            own = [piece for piece in pieces if first <= piece.document < first + side.documents]
-            if own:
-                tokens += _copy(folder / name, dtype, own, files=files, first=first)
-            first += side.documents
+        for source in progress.sources:
+            if is_cut(source, fraction):
+                sources.append(_cut_source(folder, dtype, source, files, before=before, fraction=fraction))
+            else:
+                sources.append(source)
+                for name, side in source.sides.items():
+                    files[name].append_side(folder / name, side, before[name])
+            before = {name: before[name] + side for name, side in source.sides.items()}
         for each in files.values():
             each.sync()
-    return cut_progress(progress, pieces, tokens)
+    return replace(progress, sources=sources)
+
+
+def _cut_source(
+    folder: Path,
+    dtype: np.dtype[Any],
+    source: SourceProgress,
+    files: dict[str, SideFiles],
+    before: dict[str, SideCounts],
+    fraction: float,
+) -> SourceProgress:
+    """Append the pieces of a source's documents; `before` counts the sources before it on each side."""
+    documents = [document for side in source.sides.values() for document in side.first]
+    pieces = cut_documents(documents, fraction)
+    tokens: list[int] = []
+    first = 0
+    for name, side in source.sides.items():
+        own = [piece for piece in pieces if first <= piece.document < first + side.documents]
+        if own:
+            tokens += _copy(folder / name, dtype, own, files=files, first=first - before[name].documents)
+        first += side.documents
+    return cut_progress(source, pieces, tokens)
 
 
 def put_in_place(folder: Path) -> None:
@@ -230,7 +255,7 @@ def _copy(
 ) -> list[int]:
     """Append each piece to its side. Return the number of tokens of each piece.
 
-    `first` is the number of the folder's first document.
+    `first` is the number that the folder's first document would have.
     """
     ids: NDArray[Any] = np.memmap(folder / "ids.bin", dtype, mode="r")
     sentences, documents = (

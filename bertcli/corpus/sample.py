@@ -35,7 +35,7 @@ def sample_paragraphs(
     limit = int(share * 2**64)
     taken = 0
     for file in files:
-        for paragraph in read_paragraphs(file.path, corpus, progress):
+        for paragraph in read_paragraphs(file.path, corpus.of(file.source), progress):
             if paragraph is None:
                 continue
             data = paragraph.encode()
@@ -74,7 +74,7 @@ def count_characters(files: Sequence[CorpusFile], corpus: CorpusConfig) -> tuple
     for file in chosen:
         left = _MOST_CHARACTERS // len(chosen)
         try:
-            for paragraph in read_paragraphs(file.path, corpus):
+            for paragraph in read_paragraphs(file.path, corpus.of(file.source)):
                 counts.update((paragraph or "").casefold())
                 left -= len(paragraph or "")
                 if left <= 0:
@@ -161,7 +161,9 @@ def _wrapped_advice(wrapped: Sequence[Look], examined: int, number: int, corpus:
 def _first_lines(file: CorpusFile, corpus: CorpusConfig) -> Iterator[str]:
     left = CHARACTERS
     try:
-        for line in itertools.islice(read_lines(file.path, corpus.decoding(file.path)), LINES):
+        for line in itertools.islice(
+            read_lines(file.path, corpus.of(file.source).decoding(file.path)), LINES
+        ):
             yield line.strip()
             left -= len(line)
             if left < 0:

@@ -84,7 +84,7 @@ def _letters(line: str) -> int:
 def _lines(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Iterator[str]:
     step = max(1, len(files) // _FILES)
     for file in files[::step][:_FILES]:
-        paragraphs = (line for line in read_paragraphs(file.path, corpus) if line is not None)
+        paragraphs = (line for line in read_paragraphs(file.path, corpus.of(file.source)) if line is not None)
         try:
             yield from itertools.islice(paragraphs, _LINES)
         except UserError:  # reported, with the place, by the code that reads all of the file

@@ -8,10 +8,13 @@
 Offsets nest: a document is a run of sentences, a sentence is a run of ids.
 """
 
+from __future__ import annotations
+
+import itertools
 import mmap
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.corpus import blocks
-from bertcli.corpus.manifest import MANIFEST, Manifest, SideCounts, read_manifest, rebuild
+from bertcli.corpus.manifest import MANIFEST, Manifest, SideCounts, StoredSource, read_manifest, rebuild
 from bertcli.system.errors import UserError
 from bertcli.system.files import is_cut
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -35,7 +38,7 @@ _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 @dataclass(frozen=True)
 class TokenStore:
-    """One side of a store, read-only.
+    """One side of a store, or one source of a side, read-only. Offsets count from the start of the side.
 
     Attributes:
         ids: uint16 (uint32 for a vocabulary over 65,536) [tokens]; no special tokens.
@@ -43,19 +46,29 @@ class TokenStore:
         documents: uint64 [num_documents + 1]; the start of each document in `sentences`, then the end.
         pairs: uint64 [num_documents + 1]; the number of sentence boundaries inside the documents before
             document d. It is documents[d] - d, because every document has a sentence.
-        texts: the start in `sentences` of each document of the text, then the end, if documents here are
-            pieces of those; else None.
+        bounds: the first document of each source, then the end; empty: one source, with all documents.
+        texts: for each source, the start in `sentences` of each document of the text, then the end, if
+            documents here are pieces of those; else None. Empty: nothing is cut.
     """
 
     ids: NDArray[Any]
     sentences: NDArray[np.uint64]
     documents: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
-    texts: NDArray[np.uint64] | None = None
+    bounds: tuple[int, ...] = ()
+    texts: tuple[NDArray[np.uint64] | None, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the paths instead of the arrays: loader processes map the files again without a copy."""
-        return _reopen, tuple(_describe(getattr(self, field.name)) for field in fields(self))
+        arrays = tuple(_describe(getattr(self, name)) for name in NAMES)
+        return _reopen, (arrays, self.bounds, self.texts)
+
+    @property
+    def sources(self) -> tuple[TokenStore, ...]:
+        """Each source as a store of its own."""
+        texts = self.texts or (None,) * max(1, len(self.bounds) - 1)
+        ends = itertools.pairwise(self.bounds or (0, len(self.documents) - 1))
+        return tuple(replace(self, bounds=own, texts=(some,)) for own, some in zip(ends, texts, strict=True))
 
     def check_sizes(self) -> None:
         """Raise `UserError` if a file was cut since it was opened: a read of the lost part would end the
@@ -68,27 +81,60 @@ class TokenStore:
     @property
     def num_tokens(self) -> int:
         """The number of tokens of all sentences."""
-        return len(self.ids)
+        first, last = self._sentences
+        return int(self.sentences[last]) - int(self.sentences[first])
 
     @property
     def num_sentences(self) -> int:
         """The number of sentences of all documents."""
-        return len(self.sentences) - 1
+        first, last = self._sentences
+        return last - first
+
+    @property
+    def first_sentence(self) -> int:
+        """The number of the first sentence, in `sentences`."""
+        return self._sentences[0]
+
+    @property
+    def _sentences(self) -> tuple[int, int]:
+        first, last = self._documents
+        return int(self.documents[first]), int(self.documents[last])
+
+    @property
+    def _documents(self) -> tuple[int, int]:
+        return (self.bounds[0], self.bounds[-1]) if self.bounds else (0, len(self.documents) - 1)
+
+    @property
+    def starts(self) -> NDArray[np.uint64]:
+        """The start of each document in `sentences`, then the end."""
+        first, last = self._documents
+        return self.documents[first : last + 1]
 
     @property
     def num_documents(self) -> int:
-        """The number of documents of this side."""
-        return len(self.documents) - 1
+        """The number of documents."""
+        first, last = self._documents
+        return last - first
 
     @property
     def num_texts(self) -> int:
         """The number of documents of the text; all pieces of a document count once."""
-        return self.num_documents if self.texts is None else len(self.texts) - 1
+        return sum(
+            source.num_documents if texts is None else len(texts) - 1
+            for source in self.sources
+            for texts in source.texts
+        )
 
     @property
     def num_pairs(self) -> int:
         """The number of places between two sentences of one document; each gives a true pair."""
-        return int(self.pairs[-1])
+        first, last = self._documents
+        return int(self.pairs[last]) - int(self.pairs[first])
+
+    @property
+    def first_pair(self) -> int:
+        """The number of the first of these places, in `pairs`."""
+        return int(self.pairs[self._documents[0]])
 
 
 @dataclass(frozen=True)
@@ -122,11 +168,7 @@ def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
         for side, counts in sides.items()
         for name, size in array_sizes(counts, dtype).items()
     }
-    if (
-        sizes != manifest.arrays
-        or manifest.pieces.keys() != sides.keys()
-        or any(sum(manifest.pieces[side]) not in (0, counts.documents) for side, counts in sides.items())
-    ):
+    if sizes != manifest.arrays or not all(map(_fits, manifest.sources)):
         raise UserError(
             f"{folder / MANIFEST}: damaged: its counts and sizes contradict each other. {rebuild(folder)}"
         )
@@ -138,7 +180,13 @@ def open_store(folder: Path, tokenizer: Tokenizer | None = None) -> OpenStore:
             got = "it is missing" if found is None else f"it has {found:,} bytes"
             raise UserError(f"{path}: damaged: {got}, {size:,} were written. {rebuild(folder)}")
     train, heldout = (
-        _open_side(folder / side, counts, manifest.pieces[side], ids=dtype) for side, counts in sides.items()
+        _open_side(
+            folder / side,
+            [getattr(source, side) for source in manifest.sources],
+            pieces=[source.pieces[side] for source in manifest.sources],
+            ids=dtype,
+        )
+        for side in SIDES
     )
     return OpenStore(folder, train, heldout, tokenizer=tokenizer, manifest=manifest)
 
@@ -154,29 +202,58 @@ def ids_dtype(vocab_size: int) -> np.dtype[Any]:
     return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
-def _open_side(folder: Path, counts: SideCounts, pieces: Sequence[int], ids: np.dtype[Any]) -> TokenStore:
+def _fits(source: StoredSource) -> bool:
+    """True if the pieces of a source are as many as its documents on each side, or none."""
+    sides = {"train": source.train, "heldout": source.heldout}
+    return source.pieces.keys() == sides.keys() and all(
+        sum(source.pieces[name]) in (0, counts.documents) for name, counts in sides.items()
+    )
+
+
+def _open_side(
+    folder: Path, sources: Sequence[SideCounts], pieces: Sequence[Sequence[int]], ids: np.dtype[Any]
+) -> TokenStore:
+    """A side; `sources` counts each source on it, and `pieces` are those of `StoredSource`."""
     offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
-    side = TokenStore(_map(folder / "ids.bin", ids), *offsets)
-    last = {
-        "sentences": (side.sentences, counts.tokens),
-        "documents": (side.documents, counts.sentences),
-        "pairs": (side.pairs, counts.sentences - counts.documents),
-    }
-    for name, (array, end) in last.items():
-        if array[0] != 0 or array[-1] != end:
-            raise UserError(
-                f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. {rebuild(folder.parent)}"
-            )
-    return replace(side, texts=side.documents[np.cumsum([0, *pieces])]) if pieces else side
+    sentence_starts, document_starts, pairs = offsets
+    side = TokenStore(_map(folder / "ids.bin", ids), sentence_starts, document_starts, pairs)
+    documents = sentences = tokens = 0
+    for counts in [SideCounts(), *sources]:
+        documents += counts.documents
+        sentences += counts.sentences
+        tokens += counts.tokens
+        ends = {
+            "sentences": (side.sentences[sentences], tokens),
+            "documents": (side.documents[documents], sentences),
+            "pairs": (side.pairs[documents], sentences - documents),
+        }
+        for name, (found, end) in ends.items():
+            if found != end:
+                raise UserError(
+                    f"{folder / name}.bin: damaged: its offsets do not end at {end:,}. "
+                    f"{rebuild(folder.parent)}"
+                )
+    bounds = tuple(np.cumsum([0, *(counts.documents for counts in sources)]).tolist())
+    texts = tuple(
+        side.documents[first + np.cumsum([0, *own])] if own else None
+        for first, own in zip(bounds, pieces, strict=False)
+    )
+    return replace(side, bounds=bounds, texts=texts)
 
 
-def _describe(array: NDArray[Any] | None) -> tuple[str, str] | NDArray[Any] | None:
+def _describe(array: NDArray[Any]) -> tuple[str, str] | NDArray[Any]:
     return (str(array.filename), array.dtype.str) if isinstance(array, np.memmap) else array
 
 
-def _reopen(*arrays: tuple[str, str] | NDArray[Any] | None) -> TokenStore:
-    opened = (_map(Path(a[0]), np.dtype(a[1])) if isinstance(a, tuple) else a for a in arrays)
-    return TokenStore(*opened)  # pyright: ignore[reportArgumentType]
+def _reopen(
+    arrays: Sequence[tuple[str, str] | NDArray[Any]],
+    bounds: tuple[int, ...],
+    texts: tuple[NDArray[np.uint64] | None, ...],
+) -> TokenStore:
+    ids, sentences, documents, pairs = (
+        _map(Path(each[0]), np.dtype(each[1])) if isinstance(each, tuple) else each for each in arrays
+    )
+    return TokenStore(ids, sentences, documents, pairs, bounds, texts)
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

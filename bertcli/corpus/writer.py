@@ -1,5 +1,7 @@
 """The growing array files of a store; cutting them to a size restores the state after an earlier document."""
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -47,12 +49,17 @@ class SideFiles:
         self._write("pairs", (ends - numbers).astype(OFFSET_DTYPE))
         self.documents += len(counts)
 
-    def append_side(self, folder: Path, held: SideCounts) -> None:
-        """Append all documents of another folder, whose files hold what `held` counts."""
-        self._append_file(folder, "ids", held.tokens, shift=0)
-        self._append_file(folder, "sentences", held.sentences, shift=self.tokens)
-        self._append_file(folder, "documents", held.documents, shift=self.sentences)
-        self._append_file(folder, "pairs", held.documents, shift=self.sentences - self.documents)
+    def append_side(self, folder: Path, held: SideCounts, before: SideCounts = SideCounts()) -> None:
+        """Append documents of another folder: those that `held` counts, after those that `before` counts."""
+        tokens, sentences, documents = (
+            getattr(self, name) - getattr(before, name) for name in ("tokens", "sentences", "documents")
+        )
+        self._append_file(folder, "ids", range(before.tokens, before.tokens + held.tokens), shift=0)
+        some = range(before.sentences, before.sentences + held.sentences)
+        self._append_file(folder, "sentences", some, shift=tokens)
+        some = range(before.documents, before.documents + held.documents)
+        self._append_file(folder, "documents", some, shift=sentences)
+        self._append_file(folder, "pairs", some, shift=sentences - documents)
         self.documents += held.documents
         self.sentences += held.sentences
         self.tokens += held.tokens
@@ -67,13 +74,16 @@ class SideFiles:
         for file in self._files.values():
             file.close()
 
-    def _append_file(self, folder: Path, name: str, count: int, shift: int) -> None:
+    def _append_file(self, folder: Path, name: str, values: range, shift: int) -> None:
         dtype = self._dtype if name == "ids" else OFFSET_DTYPE
         with open(folder / f"{name}.bin", "rb") as file:
-            file.seek(0 if name == "ids" else 8)  # past the 0 with which offsets start
-            for done in range(0, count, BLOCK):
-                block = np.fromfile(file, dtype, min(BLOCK, count - done))
-                self._write(name, block + dtype.type(shift) if shift else block)
+            first = values.start + (name != "ids")  # offsets start with a 0
+            file.seek(first * dtype.itemsize)
+            for done in range(0, len(values), BLOCK):
+                block = np.fromfile(file, dtype, min(BLOCK, len(values) - done))
+                if shift:
+                    block = (block.astype(np.int64) + shift).astype(dtype)
+                self._write(name, block)
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
         self._files[name].append(array.tobytes())
@@ -97,12 +107,10 @@ class SideProgress(SideCounts):
 
 
 @dataclass
-class BuildProgress:
-    """The state of a build after the documents that it has written; enough to resume it.
+class SourceProgress:
+    """The counts of one source in a store that is being built.
 
     Attributes:
-        file, documents: the number of a file, and of its documents that have been read; files before it are
-            complete.
         smallest_hashes: the two smallest hashes of stored documents; a larger held-out share would take these
             first.
         cut_documents: the number of documents that were cut to hold out runs of sentences; 0 if documents are
@@ -110,8 +118,6 @@ class BuildProgress:
         pieces: side -> the number of pieces, on this side, of each cut document that has any there.
     """
 
-    file: int = 0
-    documents: int = 0
     sides: dict[str, SideProgress] = field(default_factory=lambda: {side: SideProgress() for side in SIDES})
     dropped_documents: int = 0
     dropped_sentences: int = 0
@@ -127,11 +133,7 @@ class BuildProgress:
     def end_document(
         self, end: DocumentEnd, side: str, sentences: int, tokens: int, words: int, dropped: int
     ) -> None:
-        """Count a document of a side, and move `file` and `documents` to the place after it.
-
-        `dropped` of its sentences have no token.
-        """
-        self.file, self.documents = end.after.file, end.after.documents
+        """Count a document of a side. `dropped` of its sentences have no token."""
         self.dropped_sentences += dropped
         if not sentences:
             self.dropped_documents += 1
@@ -148,18 +150,46 @@ class BuildProgress:
         self.smallest_hashes = sorted([*self.smallest_hashes, end.content_hash])[:2]
 
 
+@dataclass
+class BuildProgress:
+    """The state of a build after the documents that it has written; enough to resume it.
+
+    Attributes:
+        file, documents: the number of a file, and of its documents that have been read; files before it are
+            complete.
+    """
+
+    sources: list[SourceProgress]
+    file: int = 0
+    documents: int = 0
+
+    @classmethod
+    def begin(cls, num_sources: int) -> BuildProgress:
+        """The state before the first document."""
+        return cls([SourceProgress() for _ in range(num_sources)])
+
+    def side(self, name: str) -> SideCounts:
+        """The counts of one side of all sources."""
+        return sum((source.sides[name] for source in self.sources), SideCounts())
+
+    @property
+    def text(self) -> SideCounts:
+        """The counts of both sides together."""
+        return self.side("train") + self.side("heldout")
+
+
 class StoreWriter:
     """A writer of chunks into both sides; `progress` counts the complete documents written so far."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any], heldout_fraction: float, progress: BuildProgress):
         self.progress = progress
         self._threshold = int(heldout_fraction * 2**64)
-        self._sides = {name: SideFiles(folder / name, dtype, held) for name, held in progress.sides.items()}
+        self._sides = {name: SideFiles(folder / name, dtype, progress.side(name)) for name in SIDES}
         self._spool = _DocumentSpool(folder, dtype)
 
     def add(self, chunk: Chunk, encoded: EncodedChunk) -> None:
         """Write the documents that end in this chunk; keep its part of an unfinished one for later."""
-        progress = self.progress
+        progress = self.progress.sources[chunk.source]
         sentence_ends = np.cumsum(encoded.piece_sentences)
         token_ends = np.cumsum(encoded.lengths, dtype=np.int64)
         batches: dict[str, list[tuple[NDArray[Any], NDArray[np.uint32]]]] = {side: [] for side in SIDES}
@@ -191,6 +221,9 @@ class StoreWriter:
                 progress.end_document(end, side, len(lengths), tokens=len(ids), words=words, dropped=dropped)
                 if len(lengths):
                     batches[side].append((ids, lengths))
+        if chunk.ends:
+            after = chunk.ends[-1].after
+            self.progress.file, self.progress.documents = after.file, after.documents
         for name, batch in batches.items():
             if batch:
                 all_ids, all_lengths = zip(*batch, strict=True)

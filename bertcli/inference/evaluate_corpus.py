@@ -11,7 +11,7 @@ import torch
 from bertcli.batches.share import MicroBatch, Share
 from bertcli.config.load import load_config
 from bertcli.config.schema import CorpusConfig, DataConfig, PretrainConfig, TrainingConfig
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.corpus.finish import UNKNOWN, unknown
 from bertcli.corpus.shown import look_at_lines
 from bertcli.corpus.token_store import OpenStore
@@ -176,7 +176,7 @@ def measure_corpus(
 
 def _show_as_read(store: OpenStore, corpus: CorpusConfig) -> None:
     """Say a line of the text as written and as the model reads it. Raises `UserError` if all is unknown."""
-    look = look_at_lines(list_files(corpus.files), corpus, store.tokenizer)
+    look = look_at_lines(corpus_files(corpus), corpus, store.tokenizer)
     unk_rate = store.manifest.unk_rate
     if unk_rate == 1.0:
         raise UserError(f"{unknown(unk_rate)}. Nothing can be measured; give text that the model can read")

@@ -77,7 +77,7 @@ class LaidRows(BatchStream):
         """Read the store. Raises `UserError` if it is empty or damaged."""
         super().__init__(store, tokenizer, config, seed=HELDOUT_SEED, sizes=BatchSizes(batch_size))
         with damage_named():
-            self._starts = store.sentences[store.documents].astype(np.int64)
+            self._starts = store.sentences[store.starts].astype(np.int64)
         tokens = np.diff(self._starts)
         if (tokens < 1).any():
             raise UserError(DAMAGED)
@@ -88,7 +88,8 @@ class LaidRows(BatchStream):
     def slots(self, step: int) -> Slots:
         """The rows of a batch, by their numbers in the text; the last batch is smaller."""
         turns = np.arange(step * self._batch_size, min((step + 1) * self._batch_size, self._num_rows))
-        return Slots(walk(turns, self._num_rows, self.seed, name="laid"), np.zeros_like(turns), turns)
+        numbers, none = walk(turns, self._num_rows, self.seed, name="laid"), np.zeros_like(turns)
+        return Slots(numbers, sources=none, places=turns, labels=none, turns=turns)
 
     def spans(self, slots: Slots, step: int) -> Spans:
         """The places in the store of the rows' text."""

@@ -8,7 +8,7 @@ from typing import Any
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
-from bertcli.corpus.files import find_present
+from bertcli.corpus.files import corpus_files, list_files
 from bertcli.corpus.matching import output_paths
 from bertcli.corpus.token_store import OpenStore
 from bertcli.folders.locate import GENERATOR, resolve_model
@@ -35,7 +35,7 @@ def pretraining_inputs(config: PretrainConfig) -> Iterator[Input]:
     tokenizer = config.tokenizer.path and Path(config.tokenizer.path).expanduser()
     if tokenizer and tokenizer.exists():
         yield from (Input("tokenizer.path", str(path), path) for path in tokenizer_files(tokenizer))
-    for file in find_present(config.corpus.files, output_paths(config)):
+    for file in corpus_files(config.corpus, output_paths(config), missing_ok=True):
         yield Input("corpus.files", file.name, file.path)
     yield from _general(config)
 
@@ -193,5 +193,5 @@ def _matching(key: str, folder: Path, *patterns: str) -> Iterator[Input]:
 
 
 def _general(config: PretrainConfig) -> Iterator[Input]:
-    for file in find_present(config.corpus.general or []):
+    for file in list_files(config.corpus.general or [], missing_ok=True):
         yield Input("corpus.general", file.name, file.path)

@@ -11,7 +11,7 @@ from typing import Any
 from bertcli.config.run import PretrainRecipe, as_kind, with_decisions
 from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
 from bertcli.config.section import AUTO, OptimizerName, mean_of
-from bertcli.corpus.files import find_present, list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sample import count_characters, text_bytes
@@ -66,8 +66,8 @@ def decide_recipe(config: PretrainConfig, report: Report, rebuild: bool = False)
         return as_kind(PretrainRecipe, config, {})
     store = store_folder(config)
     manifest = read_manifest(store) if (store / MANIFEST).is_file() and not rebuild else None
-    find = list_files if manifest is None else find_present
-    num_bytes = text_bytes(find(config.corpus.files, output_paths(config)))
+    files = corpus_files(config.corpus, output_paths(config), missing_ok=manifest is not None)
+    num_bytes = text_bytes(files)
     if not num_bytes and manifest is not None:  # the files were removed after the store was built
         num_bytes = manifest.text.bytes
     vocab_size = config.tokenizer.vocab_size
@@ -164,7 +164,7 @@ def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:
         return given.vocab_size
     if config.tokenizer.kind == "byte-bpe":  # bytes cover any text
         return min(LARGEST_VOCABULARY, max(2 * 256, _power_of_two(math.sqrt(num_bytes))))
-    files = list_files(config.corpus.files, output_paths(config))
+    files = corpus_files(config.corpus, output_paths(config))
     needed, characters = count_characters(files, config.corpus)
     smallest = max(4 * needed, 2 * min(characters, MIN_ALPHABET) + _FIXED_ENTRIES)
     size = max(_power_of_two(math.sqrt(num_bytes)), 2 ** math.ceil(math.log2(smallest)))

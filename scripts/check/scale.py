@@ -39,7 +39,7 @@ from bertcli.batches.stream import BatchStream
 from bertcli.config.run import DataRecipe, ModelRecipe
 from bertcli.corpus.blocks import BLOCK_BYTES, block_hash, num_blocks
 from bertcli.corpus.finish import check_arrays
-from bertcli.corpus.manifest import Manifest, SideCounts, write_manifest
+from bertcli.corpus.manifest import Manifest, SideCounts, StoredSource, write_manifest
 from bertcli.corpus.token_store import HASHES, OFFSET_DTYPE, TokenStore, array_sizes, ids_dtype, open_store
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.model_folder import save_model_folder
@@ -141,18 +141,23 @@ def make_store(folder: Path, tokens: int) -> None:
             else:  # where it ends is all that opening reads of an array
                 file.seek(-OFFSET_DTYPE.itemsize, os.SEEK_END)
                 file.write(offsets[-1].astype(OFFSET_DTYPE).tobytes())
-    manifest = Manifest(
-        vocab_size=VOCAB_SIZE,
-        tokenizer_hash=tokenizer.hash,
-        options={},
+    source = StoredSource(
+        name="text",
         files=(),
-        arrays=arrays,
         pieces={"train": (), "heldout": ()},
-        hashes=write_hashes(folder, arrays),
         train=counts,
         heldout=SideCounts(),
         dropped_documents=0,
         dropped_sentences=0,
+        unigram_entropy=7.0,
+    )
+    manifest = Manifest(
+        vocab_size=VOCAB_SIZE,
+        tokenizer_hash=tokenizer.hash,
+        options={},
+        sources=(source,),
+        arrays=arrays,
+        hashes=write_hashes(folder, arrays),
         unigram_entropy=7.0,
     )
     write_manifest(folder, manifest)
@@ -211,7 +216,7 @@ def measure(folder: Path) -> dict[str, Any]:
         stream = BatchStream(train, store.tokenizer, data_config(MLM_NSP), 0, BatchSizes(rows))
         begun = time.process_time()
         for step in range(3):
-            stream.spans(draw_slots(0, step, step * rows, batch_size=rows), step)
+            stream.spans(draw_slots(0, step, np.array([step * rows]), rows=np.array([rows])), step)
         figures[f"us_per_row spans {rows}"] = (time.process_time() - begun) / 3 / rows * 1e6
         begun = time.process_time()
         stream.micro_batches(0, Share(MICRO_BATCH_SIZE, RANKS - 1, RANKS))

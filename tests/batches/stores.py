@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bertcli.batches.slots import Slots, draw_slots
 from bertcli.corpus.token_store import TokenStore
 
 FIRST_TOKEN = 5
@@ -27,3 +28,8 @@ def document_of(store: TokenStore, token: np.ndarray) -> np.ndarray:
     """By counting, not by searching: which document each token offset lies in."""
     tokens_before = store.sentences[store.documents[1:].astype(np.int64)].astype(np.int64)
     return (token[:, None] >= tokens_before[None, :]).sum(axis=1)
+
+
+def one_source_slots(seed: int, step: int, before: int, batch_size: int) -> Slots:
+    """The slots of a step whose rows come from one source."""
+    return draw_slots(seed, step, np.array([before]), rows=np.array([batch_size]))

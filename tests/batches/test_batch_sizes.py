@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.batches.share import BatchSizes
-from bertcli.batches.slots import IS_NEXT, draw_slots
+from bertcli.batches.slots import IS_NEXT
+from tests.batches.stores import one_source_slots
 
 SIZES = st.integers(1, 300)
 
@@ -33,7 +34,7 @@ def test_the_labels_of_a_ramp_stay_half_and_half(start: int, end: int) -> None:
     sizes = BatchSizes((start, end), ramp_steps=9)
     turns: dict[int, list[int]] = {0: [], 1: []}
     for step in range(12):
-        slots = draw_slots(5, step, sizes.before(step), batch_size=sizes.of(step))
+        slots = one_source_slots(5, step, sizes.before(step), batch_size=sizes.of(step))
         is_next = int((slots.labels == IS_NEXT).sum())
         assert abs(2 * is_next - sizes.of(step)) <= 1
         for label in turns:

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertcli.batches.pairs import draw_pairs, draw_sizes, draw_spans
-from bertcli.batches.slots import IS_NEXT, Spans, draw_slots
+from bertcli.batches.slots import IS_NEXT, Spans
 from bertcli.corpus.token_store import TokenStore
 from bertcli.system.errors import UserError
-from tests.batches.stores import document_of, make_store
+from tests.batches.stores import document_of, make_store, one_source_slots
 
 corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_size=2, max_size=9).filter(
     lambda documents: any(len(document) > 1 for document in documents)
@@ -17,7 +17,7 @@ corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_siz
 
 
 def draw(store: TokenStore, step: int = 0, max_tokens: int = 29, short: float = 0.1, rows: int = 64):
-    slots = draw_slots(3, step, step * rows, batch_size=rows)
+    slots = one_source_slots(3, step, step * rows, batch_size=rows)
     return slots, draw_pairs(store, slots, 3, draw_sizes(slots.numbers, 3, max_tokens, short, 0.15))
 
 
@@ -109,7 +109,7 @@ def test_not_next_b_is_uniform_over_the_other_documents() -> None:
 @given(documents=corpora, step=st.integers(0, 1000))
 def test_single_spans_stay_in_one_document(documents: list[list[int]], step: int) -> None:
     store = make_store(documents)
-    slots = draw_slots(3, step, 32 * step, batch_size=32)
+    slots = one_source_slots(3, step, 32 * step, batch_size=32)
     spans: Spans = draw_spans(store, slots, 3, draw_sizes(slots.numbers, 3, 20, 0.1, 0.15))
     assert (spans.a_end == spans.b_start).all()
     assert (spans.b_end > spans.a_start).all()

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertcli.batches.pairs import draw_ordered, draw_sizes
-from bertcli.batches.slots import SWAPPED, Spans, draw_slots
+from bertcli.batches.slots import SWAPPED, Spans
 from bertcli.corpus.token_store import TokenStore
-from tests.batches.stores import document_of, make_store
+from tests.batches.stores import document_of, make_store, one_source_slots
 from tests.batches.test_pairs import corpora
 
 
 def draw(store: TokenStore, step: int, max_tokens: int, rows: int = 64) -> tuple[np.ndarray, Spans]:
     """Whether each row is swapped, and its spans in the order of the text."""
-    slots = draw_slots(3, step, step * rows, batch_size=rows)
+    slots = one_source_slots(3, step, step * rows, batch_size=rows)
     sizes = draw_sizes(slots.numbers, 3, max_tokens, short_probability=0.1, mask_rate=0.15)
     spans = draw_ordered(store, slots, 3, sizes)
     assert (spans.num_tokens <= sizes).all()
@@ -73,6 +73,6 @@ def test_nothing_but_the_text_tells_the_label(max_tokens: int) -> None:
 
 def test_rows_are_nearly_full() -> None:
     store = make_store([[12] * 400 for _ in range(20)])
-    slots = draw_slots(3, 0, 0, batch_size=2048)
+    slots = one_source_slots(3, 0, 0, batch_size=2048)
     spans = draw_ordered(store, slots, 3, np.full(2048, 125))
     assert spans.num_tokens.mean() > 112

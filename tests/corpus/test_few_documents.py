@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertcli.advice.check.pretraining import check_pretraining
 from bertcli.batches.pairs import draw_pairs, draw_sizes
 from bertcli.batches.share import BatchSizes, Share
-from bertcli.batches.slots import NOT_NEXT, draw_slots
+from bertcli.batches.slots import NOT_NEXT
 from bertcli.batches.stream import BatchStream
 from bertcli.cli.stores import summarize
 from bertcli.config.run import PretrainRecipe, with_values
@@ -24,6 +24,7 @@ from bertcli.corpus.parts import Piece, cut_documents
 from bertcli.corpus.token_store import TokenStore, open_store
 from bertcli.system.errors import UserError
 from bertcli.training.heldout import HeldoutBatches
+from tests.batches.stores import one_source_slots
 from tests.corpus.builds import contents, make_config, silent
 from tests.decided import data_config, tokenizer_config
 
@@ -159,8 +160,8 @@ def test_the_b_of_a_notnext_pair_is_no_other_piece_of_its_document(tmp_path: Pat
     store = prepare_store(write_documents(tmp_path, 3), silent, processes=0)
     for side in (store.train, store.heldout):
         assert side.num_documents > side.num_texts > 1 or side is store.heldout
-        text_of = np.repeat(np.arange(side.num_texts), np.diff(side.texts.astype(int)))  # pyright: ignore
-        slots = draw_slots(0, 0, 0, batch_size=400)
+        text_of = np.repeat(np.arange(side.num_texts), np.diff(side.texts[0].astype(int)))  # pyright: ignore
+        slots = one_source_slots(0, 0, 0, batch_size=400)
         spans = draw_pairs(side, slots, 0, draw_sizes(slots.numbers, 0, 24, 0.1, 0.15))
         a, b = (
             text_of[np.searchsorted(side.sentences, starts.astype(np.uint64), side="right") - 1]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.corpus.files import find_present, list_files
+from bertcli.corpus.files import list_files
 from bertcli.folders.mark import Note, write_note
 from bertcli.system.errors import UserError
 
@@ -92,7 +92,7 @@ def test_a_name_for_nothing_is_an_error(
     (folder.parent / "empty").mkdir()
     with pytest.raises(UserError, match=message):
         list_files([name])
-    assert find_present([name]) == []
+    assert list_files([name], missing_ok=True) == []
 
 
 def test_what_bertcli_writes_in_a_corpus_folder_is_no_corpus(folder: Path):
@@ -106,7 +106,7 @@ def test_what_bertcli_writes_in_a_corpus_folder_is_no_corpus(folder: Path):
     outputs = {(folder / "new").resolve()}
     texts = ["a.txt", "b.txt", "c.txt"]
     assert names(list_files([str(folder)], outputs)) == texts
-    assert names(find_present([str(folder)], outputs)) == texts
+    assert names(list_files([str(folder)], outputs, missing_ok=True)) == texts
     for pattern in ("**", "**/*.txt", "*"):
         assert names(list_files([str(folder / pattern)], outputs)) == texts
     with pytest.raises(UserError, match="no file matches"):

@@ -15,7 +15,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.documents import split_sentences
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.corpus.sample import layout_advice
 from bertcli.samples import SAMPLES
 from bertcli.training.recipe import decide_recipe
@@ -45,7 +45,7 @@ def paragraphs() -> list[str]:
 
 def advice(*files: Path, **options) -> list[str]:
     corpus = CorpusConfig(files=[str(file) for file in files], **options)
-    return [f"{each.problem}; {each.mend}" for each in layout_advice(list_files(corpus.files), corpus)]
+    return [f"{each.problem}; {each.mend}" for each in layout_advice(corpus_files(corpus), corpus)]
 
 
 def books(folder: Path, paragraphs: list[str], width: int | None, between: str) -> list[Path]:

@@ -9,7 +9,7 @@ import pytest
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus import sample
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.corpus.sample import sample_paragraphs, sample_share
 
 
@@ -21,13 +21,13 @@ def corpus(tmp_path: Path) -> CorpusConfig:
 
 
 def test_a_small_corpus_is_taken_whole(corpus: CorpusConfig):
-    files = list_files(corpus.files)
+    files = corpus_files(corpus)
     assert sample_share(files) == 1.0
     assert len(list(sample_paragraphs(files, corpus, 1.0))) == 4001
 
 
 def test_a_large_one_gives_an_even_part_the_same_each_time(corpus: CorpusConfig):
-    files = list_files(corpus.files)
+    files = corpus_files(corpus)
     share = sample_share(files, 20_000)
     assert share == pytest.approx(20_000 / 86_000, rel=0.1)
     taken = list(sample_paragraphs(files, corpus, share))
@@ -39,5 +39,5 @@ def test_a_large_one_gives_an_even_part_the_same_each_time(corpus: CorpusConfig)
 
 def test_a_sample_never_grows_past_twice_its_size(corpus: CorpusConfig, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sample, "SAMPLE_BYTES", 5_000)
-    taken = list(sample_paragraphs(list_files(corpus.files), corpus, 1.0))
+    taken = list(sample_paragraphs(corpus_files(corpus), corpus, 1.0))
     assert 9_900 < sum(map(len, taken)) <= 10_000

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bertcli.batches.share import BatchSizes
 from bertcli.batches.stream import BatchStream
 from bertcli.corpus.build import prepare_store
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files, list_files
 from bertcli.corpus.sample import sample_paragraphs
 from bertcli.corpus.token_store import OpenStore
 from bertcli.tokenizer.train import Training, train_tokenizer
@@ -97,7 +97,7 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
                 BatchStream(store.train, store.tokenizer, data, 0, BatchSizes(3))[5]
 
         def vocabulary() -> None:
-            texts = sample_paragraphs(list_files(config.corpus.files), config.corpus, 1.0)
+            texts = sample_paragraphs(corpus_files(config.corpus), config.corpus, 1.0)
             train_tokenizer(texts, 200, training=Training(spool_folder=folder))
 
         endure("corpus batches", folder, batches)

@@ -205,7 +205,7 @@ def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float)
     tokens = sentences = 0
     begun = time.perf_counter()
     for start in range(0, len(paragraphs), _PARAGRAPHS):
-        encoded = encoder(paragraphs[start : start + _PARAGRAPHS], [0])
+        encoded = encoder(0, paragraphs[start : start + _PARAGRAPHS], [0])
         tokens, sentences = tokens + len(encoded.ids), sentences + len(encoded.lengths)
     seconds = time.perf_counter() - begun
     size = sum(len(paragraph.encode()) for paragraph in paragraphs) / 1e6
@@ -223,8 +223,8 @@ def bench_tokenize(corpus: CorpusConfig, tokenizer: Tokenizer, megabytes: float)
 def _first(corpus: CorpusConfig, megabytes: float) -> Iterator[str]:
     """The first paragraphs of the corpus, up to `megabytes`."""
     size = 0
-    for file in files.list_files(corpus.files):
-        for paragraph in filter(None, documents.read_paragraphs(file.path, corpus)):
+    for file in files.corpus_files(corpus):
+        for paragraph in filter(None, documents.read_paragraphs(file.path, corpus.of(file.source))):
             yield paragraph
             size += len(paragraph.encode())
             if size >= 1e6 * megabytes:

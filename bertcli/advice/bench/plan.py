@@ -225,7 +225,7 @@ def _amounts(
         steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
         store_bytes = float(sum(store.manifest.arrays.values()))
         return steps, store.manifest.train.tokens, min(at_most, store.heldout.num_tokens), store_bytes
-    found = files.list_files(config.corpus.files, matching.output_paths(config))
+    found = files.corpus_files(config.corpus, matching.output_paths(config))
     tokens = sample.text_bytes(found) / recipe.BYTES_PER_TOKEN * (1 - fraction)
     steps = training.steps or DEFAULT_STEPS
     if training.epochs is not None:

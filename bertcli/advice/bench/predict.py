@@ -12,7 +12,7 @@ from bertcli.advice.bench.timing import Padded, device_name, now
 from bertcli.config.run import ModelRecipe, TokenizerRecipe
 from bertcli.config.schema import CorpusConfig
 from bertcli.config.task import TaskSettings
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.corpus.matching import train_on_corpus
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.locate import resolve_model
@@ -41,7 +41,7 @@ def fresh_runner(
     """The runner of a new classifier: two labels, random weights, a vocabulary from the bundled classics."""
     corpus = CorpusConfig(files=["classics"])
     options = TokenizerRecipe(vocab_size=vocab_size, kind="wordpiece", lowercase=True)
-    tokenizer = train_on_corpus(list_files(corpus.files), corpus, options, report=report)
+    tokenizer = train_on_corpus(corpus_files(corpus), corpus, options, report=report)
     config = ModelRecipe(preset=preset, max_positions=max(512, max_length), dropout=0.1)
     model = build_task_model("sequences", new_architecture(config, tokenizer.vocab_size), 2)
     model = model.to(device).eval()

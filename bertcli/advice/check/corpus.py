@@ -22,7 +22,7 @@ from bertcli.corpus.chunks import DocumentEnd, progress_display
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.parts import cut_documents, cut_progress, is_cut
 from bertcli.corpus.token_store import SIDES
-from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress
+from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress, SourceProgress
 from bertcli.system.errors import Finding
 from bertcli.system.processes import in_processes
 from bertcli.system.terminal import Report
@@ -74,31 +74,31 @@ class FewDocuments:
             self._ids.truncate()
         self._open = []
 
-    def cut(self, counts: CorpusCounts, heldout_fraction: float, tokenizes_all: bool) -> None:
-        """Write the counts of each side into `counts`.
+    def cut(
+        self, progress: SourceProgress, uses: NDArray[np.int64], heldout_fraction: float, tokenizes_all: bool
+    ) -> SourceProgress:
+        """The counts of each side of the source; its tokens are counted anew in `uses`.
 
         Unless `tokenizes_all`, all sampled tokens count as training tokens: their documents are not kept.
         """
         pieces = cut_documents(self._documents, heldout_fraction)
         if not tokenizes_all:
-            counts.progress = cut_progress(counts.progress, pieces, [0] * len(pieces))
-            counts.uses[0] += counts.uses[1]
-            counts.uses[1] = 0
-            return
+            uses[0] += uses[1]
+            uses[1] = 0
+            return cut_progress(progress, pieces, [0] * len(pieces))
         lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
         ends = np.cumsum([piece.end - piece.start for piece in pieces])
         bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])[np.concatenate([[0], ends])]
-        counts.progress = cut_progress(counts.progress, pieces, np.diff(bounds).tolist())
-        counts.uses[:] = 0
+        uses[:] = 0
         self._ids.seek(0)
-        sides = list(counts.progress.sides)
         for piece, (start, end) in zip(pieces, itertools.pairwise(bounds.tolist()), strict=True):
             ids = np.frombuffer(self._ids.read((end - start) * 4), np.uint32)
-            counts.uses[sides.index(piece.side)] += np.bincount(ids, minlength=counts.uses.shape[1])
+            uses[SIDES.index(piece.side)] += np.bincount(ids, minlength=uses.shape[1])
+        return cut_progress(progress, pieces, np.diff(bounds).tolist())
 
 
-_OPEN = len(SIDES)
-"""The row of `uses` for a document whose side is not known yet."""
+_OPEN = -1
+"""The side of a document that has not ended yet."""
 
 
 class CorpusCounts:
@@ -111,51 +111,60 @@ class CorpusCounts:
         faults: kind of fault -> the lines that have it.
         identified, others: lines whose language was identified, and language -> lines that are likely in it
             and not in that of the corpus.
-        uses: int64 [3, V]; how often each token occurs in each side (the third row is temporary).
+        uses: int64 [sources, 2, V]; how often each token occurs on each side of each source.
         moments: `TokenizedLines.moments` of all sampled lines.
         findings: findings about files and bytes that could not be read.
     """
 
     def __init__(self, files: Sequence[CorpusFile], corpus: CorpusConfig, what: lines.Examination):
-        self.progress, self.lines = BuildProgress(), 0
+        self.progress, self.lines = BuildProgress.begin(corpus.num_sources), 0
         self.documents, self.repeated_lines = RepeatCounter(), RepeatCounter()
         self.faults: dict[lines.Fault, Places[str]] = {fault: Places() for fault in lines.FAULT_TEXTS}
         self.identified, self.others = Places[str](), defaultdict[str, Places[str]](Places[str])
-        self.uses = np.zeros((len(SIDES) + 1, what.vocab_size), np.int64)
+        self.uses = np.zeros((corpus.num_sources, len(SIDES), what.vocab_size), np.int64)
+        self._open_uses = np.zeros(what.vocab_size, np.int64)
         self.moments = np.zeros(5)
         self.findings: list[Finding] = []
         self._files, self._corpus = files, corpus
         self._tokenizes_all = what.tokenized_share >= 1.0
         self._identified_below = lines.hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
-        self._few, self._open = FewDocuments(), 0
+        self._sources = [corpus.of(source) for source in range(corpus.num_sources)]
+        self._few, self._open = [FewDocuments() for _ in self._sources], 0
         self._begin_document()
 
     def place_name(self, place: int) -> str:
         """A `Piece.place` in words: the file, and the number of the document in it."""
         number, document = divmod(place, 1 << lines.DOCUMENT_BITS)
-        path = self._files[number].path
-        is_file = self._corpus.format == "text" and self._corpus.document == "file"
+        path, source = self._files[number].path, self._sources[self._files[number].source]
+        is_file = source.format == "text" and source.document == "file"
         return str(path) if is_file else f"{path}, document {document:,}"
 
     def cut_few(self) -> None:
-        """Hold out the same text as the store, for a corpus of few documents."""
-        if is_cut(self.progress, self._corpus.heldout_fraction):
-            self._few.cut(self, self._corpus.heldout_fraction, self._tokenizes_all)
+        """Hold out the same text as the store, for sources of few documents."""
+        fraction = self._corpus.heldout_fraction
+        for number, source in enumerate(self.progress.sources):
+            if is_cut(source, fraction):
+                cut = self._few[number].cut(
+                    source, self.uses[number], fraction, tokenizes_all=self._tokenizes_all
+                )
+                self.progress.sources[number] = cut
 
     def close(self) -> None:
-        """Close the temporary file."""
-        self._few.close()
+        """Close the temporary files."""
+        for few in self._few:
+            few.close()
 
     def _begin_document(self) -> None:
-        self._few.drop_open()
+        for few in self._few:
+            few.drop_open()
         self._sentences = self._dropped = self._tokens = self._words = 0
 
     def add(self, batch: lines.Batch, examined: lines.Examined) -> None:
         """Add a batch; the batches come in the order of the text."""
         self._add_tokens(batch, examined)
         tokenized = examined.tokenized if self._tokenizes_all else None
-        pieces = [] if tokenized is None or self._few.are_many else tokenized.pieces()
+        pieces = [] if tokenized is None or all(few.are_many for few in self._few) else tokenized.pieces()
         for number, piece in enumerate(batch.pieces):
             if piece.place != self._open:  # the file of the open document could not be read to its end
                 self._begin_document()
@@ -168,36 +177,46 @@ class CorpusCounts:
                 self._dropped += int(tokenized.dropped[number])
                 self._tokens += int(tokenized.tokens[number])
                 if pieces:
-                    self._few.add(*pieces[number])
+                    self._few[self._source(piece)].add(*pieces[number])
             if piece.end is not None:
-                self._end_document(piece.end, piece.place, batch.lines[batch.starts[number]])
+                self._end_document(piece.end, piece, batch.lines[batch.starts[number]])
         self._add_lines(batch, examined)
 
-    def _end_document(self, end: DocumentEnd, place: int, text: str) -> None:
-        side, sentences = SIDES[self._side(end)], self._sentences
-        self.progress.end_document(
+    def _end_document(self, end: DocumentEnd, piece: lines.Piece, text: str) -> None:
+        side, sentences, source = SIDES[self._side(end)], self._sentences, self._source(piece)
+        self.progress.sources[source].end_document(
             end, side, sentences, tokens=self._tokens, words=self._words, dropped=self._dropped
         )
         if sentences:
-            self._few.end_document(end.content_hash, sentences)
-            self.documents.add([end.content_hash], [end.num_bytes], place, [text])
+            self._few[source].end_document(end.content_hash, sentences)
+            self.documents.add([end.content_hash], [end.num_bytes], piece.place, [text])
         self._begin_document()
+
+    def _source(self, piece: lines.Piece) -> int:
+        return self._files[piece.place >> lines.DOCUMENT_BITS].source
 
     def _side(self, end: DocumentEnd) -> int:
         return SIDES.index("heldout" if end.content_hash < self._threshold else "train")
 
     def _add_tokens(self, batch: lines.Batch, examined: lines.Examined) -> None:
-        tokenized, uses = examined.tokenized, self.uses
+        tokenized, size = examined.tokenized, len(self._open_uses)
         if tokenized is None:
             return
         self.moments += tokenized.moments
-        sides = np.array([_OPEN if p.end is None else self._side(p.end) for p in batch.pieces])
+        by_side = self.uses.reshape(-1, size)
+        sides = np.array(
+            [
+                _OPEN if piece.end is None else len(SIDES) * self._source(piece) + self._side(piece.end)
+                for piece in batch.pieces
+            ]
+        )
         if sides[0] != _OPEN:
-            uses[sides[0]] += uses[_OPEN]
-            uses[_OPEN] = 0
+            by_side[sides[0]] += self._open_uses
+            self._open_uses[:] = 0
         side_of_token = np.repeat(sides, tokenized.tokens)
         for side in np.unique(sides):
-            uses[side] += np.bincount(tokenized.ids[side_of_token == side], minlength=uses.shape[1])
+            uses = self._open_uses if side == _OPEN else by_side[side]
+            uses += np.bincount(tokenized.ids[side_of_token == side], minlength=size)
 
     def _add_lines(self, batch: lines.Batch, examined: lines.Examined) -> None:
         self.lines += len(batch.lines)
@@ -210,7 +229,9 @@ class CorpusCounts:
             self.faults[fault].add(seen.count, list(itertools.starmap(shown_place, seen.first)))
         # This process identifies languages: each worker would have to load the classifier, which is slow.
         for number in lines.sample(examined.hashes, self._identified_below):
-            language = other_language(line := batch.lines[number], self._corpus.language)
+            piece = batch.pieces[bisect_right(batch.starts, number) - 1]
+            own = self._sources[self._source(piece)].language
+            language = other_language(line := batch.lines[number], own)
             if language is not None:
                 self.identified.add(1, [], examined.sizes[number])
             if language:
@@ -234,7 +255,7 @@ def count_corpus(
     with closing(counts), progress_display("reading", files, report) as advance:
         examinations = in_processes(
             lines.read_batches(files, corpus, advance, findings=counts.findings),
-            lambda batch: (batch.lines, batch.starts),
+            lambda batch: (batch.source, batch.lines, batch.starts),
             lines.Examiner,
             given=(what,),
             processes=processes,

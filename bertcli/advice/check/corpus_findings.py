@@ -14,6 +14,7 @@ from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.finish import MOST_UNKNOWN, PIECES, UNKNOWN, check_heldout, known_by
 from bertcli.corpus.sample import FEW_BLANKS, layout_advice
 from bertcli.corpus.shown import LineLook
+from bertcli.corpus.token_store import SIDES
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import Finding
 
@@ -53,7 +54,6 @@ def corpus_findings(
 
 
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
-    train = counts.progress.sides["train"]
     if counts.progress.text.documents == 0 and any(finding.fails for finding in counts.findings):
         return  # a finding already says that nothing could be read
     findings: list[Finding] = []
@@ -62,26 +62,28 @@ def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     yield from findings
     if findings or not OBJECTIVES[config.data.objective].pairs.is_pair:
         return
-    if (len(counts.progress.pieces["train"]) or train.documents) < 2:
-        yield Finding(
-            "sentence pairs (data.objective) need two documents to train on, and there is one",
-            "set corpus.document to what ends a document (blank-line or file), add files, or set "
-            "data.objective: mlm",
-            share=1.0,
-            fails=True,
-        )
-    elif train.sentences == train.documents:
-        yield Finding(
-            "sentence pairs (data.objective) need documents of two sentences or more, and every document "
-            "to train on is one sentence",
-            "look at corpus.format, corpus.document and corpus.language, or set data.objective: mlm",
-            share=1.0,
-            fails=True,
-        )
+    for name, source in zip(config.corpus.source_names, counts.progress.sources, strict=True):
+        train, where = source.sides["train"], f" in the source {name}" if config.corpus.sources else ""
+        if (len(source.pieces["train"]) or train.documents) < 2:
+            yield Finding(
+                f"sentence pairs (data.objective) need two documents to train on, and there is one{where}",
+                "set corpus.document to what ends a document (blank-line or file), add files, or set "
+                "data.objective: mlm",
+                share=1.0,
+                fails=True,
+            )
+        elif train.sentences == train.documents:
+            yield Finding(
+                "sentence pairs (data.objective) need documents of two sentences or more, and every document "
+                f"to train on is one sentence{where}",
+                "look at corpus.format, corpus.document and corpus.language, or set data.objective: mlm",
+                share=1.0,
+                fails=True,
+            )
 
 
 def _few_pairs(config: PretrainConfig, counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
-    train, heldout = counts.progress.sides["train"], counts.progress.sides["heldout"]
+    train, heldout = (counts.progress.side(name) for name in SIDES)
     pairs = train.sentences - train.documents
     if not OBJECTIVES[config.data.objective].pairs.is_pair or not pairs:
         return
@@ -146,8 +148,8 @@ def _other_language(
     first = [place for _, places in commonest for place in places.first]
     number = sum(figures["other_language_lines"].values())
     yield Finding(
-        f"{_percent(share)} of the text is likely not {config.corpus.language}: {named}; it is {number:,} of "
-        f"{counts.identified.count:,} sampled lines",
+        f"{_percent(share)} of the text is likely not {' or '.join(config.corpus.languages)}: {named}; it is "
+        f"{number:,} of {counts.identified.count:,} sampled lines",
         "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
         f"lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
         places=tuple(first[:PLACES]),

@@ -9,7 +9,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -109,16 +109,15 @@ class Examination:
     """The settings of an examination.
 
     Attributes:
-        language: the language of the corpus.
-        split: True if lines are paragraphs, to be split into sentences; False: a line is a sentence.
+        languages: for each source, the language by whose rules its lines are split into sentences; None: a
+            line is a sentence.
         identified_share: share of the lines, chosen by hash, whose language `count_corpus` identifies.
         tokenized_share: share of the lines, chosen by hash, that are tokenized.
         tokenizer: the folder of the tokenizer; None: nothing is tokenized.
         vocab_size: the size of its vocabulary; 0: there is no tokenizer.
     """
 
-    language: str
-    split: bool
+    languages: Sequence[str | None]
     identified_share: float
     tokenized_share: float = 0.0
     tokenizer: str | None = None
@@ -138,7 +137,7 @@ class Examiner:
 
             self._tokenize = LineTokenizer(Tokenizer.load(what.tokenizer))
 
-    def __call__(self, lines: Sequence[str], starts: Sequence[int]) -> Examined:
+    def __call__(self, source: int, lines: Sequence[str], starts: Sequence[int]) -> Examined:
         encoded = [line.encode() for line in lines]
         hashes = [hashlib.blake2b(data, digest_size=8).digest() for data in encoded]
         faults: dict[Fault, Places[tuple[int, str]]] = {}
@@ -150,10 +149,8 @@ class Examiner:
             if not is_plain or b"\xc3" in data or b"\xef" in data:
                 for fault, at in find_faults(line):
                     faults.setdefault(fault, Places()).add(1, [(number, excerpt(line, at))])
-        if self._what.split:
-            sentences = [split_sentences(line, self._what.language) for line in lines]
-        else:
-            sentences = [[line] for line in lines]
+        language = self._what.languages[source]
+        sentences = [[line] if language is None else split_sentences(line, language) for line in lines]
         pieces = list(itertools.pairwise([*starts, len(lines)]))
         tokenized = None
         if self._tokenize is not None:
@@ -200,11 +197,13 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of lines in pieces: piece p has `lines` from `starts[p]` to `starts[p + 1]` (or the end).
+    """A batch of lines of one source in pieces: piece p has `lines` from `starts[p]` to `starts[p + 1]`, or
+    the end.
 
     A line is a paragraph, or in Google's format a sentence.
     """
 
+    source: int = 0
     lines: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
@@ -219,22 +218,29 @@ def read_batches(
     are skipped here, and files that cannot be read to their end.
     """
     batch, size, share = Batch(), 0, 1 / len(files)
-    for encoding in {corpus.encoding, *corpus.encodings.values()}:
+    sources = [corpus.of(source) for source in range(corpus.num_sources)]
+    for encoding in {*(source.encoding for source in sources), *corpus.encodings.values()}:
         list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown encoding
     for number, file in enumerate(files):
-        place, read = (number << DOCUMENT_BITS) + 1, corpus
+        place, read = (number << DOCUMENT_BITS) + 1, sources[file.source]
+        if batch.source != file.source:
+            if batch.pieces:
+                yield batch
+            batch, size = Batch(file.source), 0
         with failing(findings, share):
-            if corpus.format != "parquet":
-                found, decoding = bad_bytes_findings(file.path, corpus.decoding(file.path), share)
+            if read.format != "parquet":
+                found, decoding = bad_bytes_findings(file.path, read.decoding(file.path), share)
                 findings.extend(found)
-                read = with_values(corpus, {"bad_bytes": decoding.bad_bytes})
-            for chunk in read_chunks([file], read, Place(), hashes=None, progress=progress):
+                read = with_values(read, {"bad_bytes": decoding.bad_bytes})
+            for chunk in read_chunks(
+                [replace(file, source=0)], read, Place(), hashes=None, progress=progress
+            ):
                 _append(batch, chunk, place)
                 place += len(chunk.ends)
                 size += sum(map(len, chunk.paragraphs))
                 if size >= CHUNK_CHARACTERS // 2:
                     yield batch
-                    batch, size = Batch(), 0
+                    batch, size = Batch(file.source), 0
     if batch.pieces:
         yield batch
 

@@ -84,8 +84,10 @@ def check_pretraining(
         if tokenizer is not None:
             tokenizer.save(Path(scratch))
         what = Examination(
-            corpus.language,
-            split=corpus.format != "sentences",
+            [
+                None if source.format == "sentences" else source.language
+                for source in map(corpus.of, range(corpus.num_sources))
+            ],
             identified_share=sample.sample_share(files, IDENTIFIED_BYTES),
             tokenized_share=1.0 if counts_all else sample.sample_share(files, TOKENIZED_BYTES),
             tokenizer=None if tokenizer is None else scratch,
@@ -159,7 +161,7 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> d
 
     `tokens_error` is the standard error, as a share of the tokens; `unigram_entropy` is in nats a token.
     """
-    sides = [counts.progress.sides[side] for side in token_store.SIDES]
+    sides = [counts.progress.side(name) for name in token_store.SIDES]
     if share >= 1.0:
         tokens, error = [side.tokens for side in sides], 0.0
         ratio = sum(tokens) / max(1, counts.progress.text.words)
@@ -168,7 +170,7 @@ def _count_tokens(counts: CorpusCounts, tokenizer: Tokenizer, share: float) -> d
         ratio = t / max(1.0, w)
         tokens = [round(ratio * side.words) for side in sides]
         error = math.sqrt(max(0.0, (1 - share) * (tt - 2 * ratio * tw + ratio * ratio * ww))) / max(1.0, t)
-    uses = counts.uses[: len(token_store.SIDES)]
+    uses = counts.uses.sum(axis=0)
     return {
         "tokens_from": "all" if share >= 1.0 else "sample",
         "tokens_error": error,
@@ -189,7 +191,7 @@ def _figures(
     frame: Frame | None,
 ) -> dict[str, Any]:
     progress, text = counts.progress, counts.progress.text
-    train, heldout = (progress.sides[side] for side in token_store.SIDES)
+    train, heldout = (progress.side(name) for name in token_store.SIDES)
     other_bytes = sum(places.num_bytes for places in counts.others.values())
     repeated, repeated_lines = counts.documents.times(), counts.repeated_lines.times()
     figures: dict[str, Any] = {
@@ -198,13 +200,13 @@ def _figures(
         "words": text.words,
         "lines": counts.lines,
         "documents": train.documents,
-        "cut_documents": progress.cut_documents,
+        "cut_documents": sum(source.cut_documents for source in progress.sources),
         "one_sentence_documents": train.one_sentence_documents,
         "sentences": train.sentences,
         "heldout_documents": heldout.documents,
         "heldout_sentences": heldout.sentences,
-        "dropped_documents": progress.dropped_documents,
-        "dropped_sentences": progress.dropped_sentences,
+        "dropped_documents": sum(source.dropped_documents for source in progress.sources),
+        "dropped_sentences": sum(source.dropped_sentences for source in progress.sources),
         "pairs": train.sentences - train.documents,
         "repeated_documents": repeated.value,
         "repeated_documents_error": repeated.error,

@@ -71,7 +71,7 @@ def measure_amount(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Amount:
     tally = _Tally()
     for file in chosen:
         end = tally.size + limit
-        for paragraph in read_paragraphs(file.path, corpus, tally.advance):
+        for paragraph in read_paragraphs(file.path, corpus.of(file.source), tally.advance):
             if paragraph is None:
                 tally.end_document()
                 continue
@@ -145,7 +145,7 @@ def write_sample(files: Sequence[CorpusFile], corpus: CorpusConfig, num_bytes: f
     with open(path, "wb") as sample:
         for file in files:
             end = sample.tell() + num_bytes / len(files)
-            for paragraph in read_paragraphs(file.path, corpus):
+            for paragraph in read_paragraphs(file.path, corpus.of(file.source)):
                 sample.write(f"{paragraph or ''}\n".encode())
                 if sample.tell() >= end:
                     break

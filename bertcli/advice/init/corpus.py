@@ -159,7 +159,7 @@ def _layout(found: Found, corpus: CorpusConfig) -> tuple[dict[str, Any], dict[st
 def _has_two_documents(file: CorpusFile, corpus: CorpusConfig) -> bool:
     """True if a blank line divides the first `_READ` characters of the text."""
     documents, left = 0, _READ
-    for paragraph in read_paragraphs(file.path, corpus):
+    for paragraph in read_paragraphs(file.path, corpus.of(file.source)):
         documents += paragraph is None
         left -= len(paragraph or "")
         if documents == 2 or left < 0:

@@ -16,7 +16,7 @@ from bertcli.advice.init.amount import Prepared, measure_amount, prepared
 from bertcli.advice.init.fit_pretraining import PretrainingFit, fit_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.model.architecture import training_flops
 from tests.advice.init.files import speed
 
@@ -28,7 +28,7 @@ PLENTY = 1e12
 def ready(corpus: Path) -> Iterator[Prepared]:
     value = {"output_dir": "runs/x", "corpus": {"files": [str(corpus)]}, "tokenizer": {"vocab_size": 400}}
     config = check_config(PretrainConfig, value, "test")
-    files = list_files(config.corpus.files)
+    files = corpus_files(config.corpus)
     with prepared(config, files, measure_amount(files, config.corpus)) as made:
         yield made
 

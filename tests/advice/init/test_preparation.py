@@ -11,7 +11,7 @@ from bertcli.advice.init import amount as preparation
 from bertcli.advice.init.amount import measure_amount, prepared
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.files import list_files
+from bertcli.corpus.files import corpus_files
 from bertcli.samples import SAMPLES
 
 
@@ -22,7 +22,7 @@ def config_of(path: Path) -> PretrainConfig:
 
 def test_a_small_text_is_prepared_as_the_run_will(corpus: Path) -> None:
     config = config_of(corpus)
-    files = list_files(config.corpus.files)
+    files = corpus_files(config.corpus)
     with prepared(config, files, measure_amount(files, config.corpus)) as ready:
         assert ready.config.corpus.files == [str(corpus)]
         assert ready.tokens > 10 * ready.heldout_tokens / 2 > 0
@@ -40,7 +40,7 @@ def test_the_time_of_a_large_text_follows_from_two_samples(
     path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(preparation, "SAMPLES", (50_000, 150_000))
     config = config_of(path)
-    files = list_files(config.corpus.files)
+    files = corpus_files(config.corpus)
     amount = measure_amount(files, config.corpus)
     with prepared(config, files, amount) as ready:
         assert ready.config.corpus.files != [str(path)]
@@ -52,6 +52,6 @@ def test_text_of_which_nothing_can_be_held_out_is_prepared_without(tmp_path: Pat
     path = tmp_path / "a.txt"
     path.write_text("The same two sentences. They are in each document.\n\n" * 60)
     config = config_of(path)
-    files = list_files(config.corpus.files)
+    files = corpus_files(config.corpus)
     with prepared(config, files, measure_amount(files, config.corpus)) as ready:
         assert ready.heldout_fraction == 0
