@@ -1,6 +1,5 @@
-"""The share of each source in the rows of a step, and the whole rows that this gives."""
+"""The rows of each source in each step, from their shares."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -8,27 +7,11 @@ from numpy.typing import NDArray
 
 from bertcli.batches.share import BatchSizes
 from bertcli.batches.slots import I64
-from bertcli.config.schema import CorpusConfig
-from bertcli.config.section import value_at
 
 Shares = Callable[[int], Sequence[float]]
 """The number of a step -> the share of each source in its rows; all shares together are 1."""
 _AT_ONCE = 4096
 """Steps whose rows are counted at once."""
-
-
-def source_shares(corpus: CorpusConfig, tokens: Sequence[int], ramp_steps: int) -> Shares:
-    """The shares by `corpus.sources.weight`, or by size ^ `corpus.temperature`; `tokens` is the size of each
-    source."""
-
-    def shares(step: int) -> Sequence[float]:
-        weights = [each.weight for each in corpus.sources if each.weight is not None]
-        power = value_at(corpus.temperature, step, ramp_steps)
-        parts = [value_at(each, step, ramp_steps) for each in weights] or [size**power for size in tokens]
-        total = math.fsum(parts)
-        return [part / total for part in parts]
-
-    return shares
 
 
 class SourceRows:

@@ -6,7 +6,7 @@ loader processes, ranks and micro-batches only change how a step is divided.
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from bertcli.batches.masking import MaskRule, mask_rows
 from bertcli.batches.pairs import draw_sizes
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
 from bertcli.batches.slots import I64, Slots, Spans, draw_slots
-from bertcli.batches.sources import Shares, SourceRows, source_shares
+from bertcli.batches.sources import Shares, SourceRows
 from bertcli.config.run import DataRecipe, PretrainRecipe
 from bertcli.config.section import value_at
 from bertcli.corpus.manifest import REBUILD
@@ -29,6 +29,9 @@ from bertcli.objectives.registry import OBJECTIVES, PairRule
 from bertcli.system.errors import UserError
 from bertcli.system.signals import leave_to_parent
 from bertcli.tokenizer.tokenizer import Tokenizer
+
+MANY_READS = 20
+"""Times that a source is read from which on there is a warning."""
 
 
 class BatchStream:
@@ -58,9 +61,10 @@ class BatchStream:
                 "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
             )
         self.sources = store.sources
-        for source in self.sources:
+        for number, source in enumerate(self.sources, start=1):
             if problem := pair_problem(self.pairs, source):
-                raise UserError(f"sentence pairs (objective: {self.objective.name}) {problem}")
+                which = f" of source {number}" if len(self.sources) > 1 else ""
+                raise UserError(f"sentence pairs{which} (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed, self.sizes = store, config, seed, sizes
         self.source_rows = SourceRows(sizes, shares)
         self._tokenizer = tokenizer
@@ -77,11 +81,14 @@ class BatchStream:
     def _text_tokens(self, length: int) -> int:
         return length - self._tokenizer.frame.cost(self.pairs.is_pair)
 
-    def reuse_lines(self, steps: int) -> list[str]:
-        """Lines for the user: how often a run of `steps` uses its text and its true pairs, and a warning."""
+    def reuse_lines(self, steps: int, names: Sequence[str] = ("text",)) -> list[str]:
+        """Lines for the user: how often a run of `steps` uses its text, its sources with these `names`, and
+        its true pairs, and a warning."""
         store = self.store
         times = self.tokens_until(steps) / store.num_tokens
         lines = [f"text: {store.num_tokens:,} tokens, read about {times:.1f} times"]
+        if len(self.sources) > 1:
+            lines += self._source_lines(steps, names)
         if self.pairs.is_pair:
             places = store.num_pairs
             uses = self.sizes.before(steps) * self.pairs.true_share / places
@@ -92,6 +99,20 @@ class BatchStream:
                     "repeat much more than the text does; consider data.objective: mlm"
                 )
         return lines
+
+    def _source_lines(self, steps: int, names: Sequence[str]) -> Iterator[str]:
+        rows = self.source_rows.before(steps)
+        for name, source, own in zip(names, self.sources, rows.tolist(), strict=True):
+            times = own * self.max_tokens / source.num_tokens
+            yield (
+                f"source {name}: {source.num_tokens:,} tokens, {own / rows.sum():.1%} of the rows, read "
+                f"about {times:.1f} times"
+            )
+            if times >= MANY_READS:
+                yield (
+                    f"warning: the source {name} is read {times:.0f} times, and the model memorizes it: "
+                    "lower its weight, or give more text"
+                )
 
     def __getitem__(self, step: int) -> Batch:
         """All rows of a step, in the order of the slots."""
@@ -205,7 +226,7 @@ def training_stream(config: PretrainRecipe, store: OpenStore) -> BatchStream:
         config.data,
         seed=config.seed,
         sizes=sizes,
-        shares=source_shares(config.corpus, tokens, sizes.ramp_steps),
+        shares=lambda step: config.corpus.shares(tokens, step, sizes.ramp_steps),
     )
 
 

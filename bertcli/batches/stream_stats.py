@@ -24,12 +24,17 @@ _FATES = ("to_mask", "to_random", "unchanged")
 
 
 def measure_stream(
-    stream: BatchStream, steps: Iterable[Sequence[MicroBatch]], tokenizer: Tokenizer
+    stream: BatchStream,
+    steps: Iterable[Sequence[MicroBatch]],
+    tokenizer: Tokenizer,
+    names: Sequence[str] = ("text",),
 ) -> dict[str, Any]:
-    """Statistics of steps 0, 1, 2, ... of `stream`; dummy micro-batches are left out.
+    """Statistics of steps 0, 1, 2, ... of `stream`, whose sources have these `names`; dummy micro-batches are
+    left out.
 
     Returns:
         batches, pairs, tokens: numbers of them.
+        source_shares: share of each source in the rows, by its name.
         label_shares: share of each label, by its name.
         same_document_share: share of NotNext pairs with B from A's document.
         fill: real tokens / positions computed.
@@ -48,6 +53,7 @@ def measure_stream(
     for step, micro_batches in enumerate(steps):
         batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
         count["batches"] += 1
+        count.update(_count_sources(stream, step))
         for batch in batches:
             _count_batch(batch, tokenizer, count, by_tenth=by_tenth)
         if stream.pairs is NEXT_SENTENCE:
@@ -58,6 +64,7 @@ def measure_stream(
         "batches": count["batches"],
         "pairs": count["rows"],
         "tokens": count["tokens"],
+        "source_shares": {name: _share(count[f"source {i}"], count["spans"]) for i, name in enumerate(names)},
         "label_shares": {name: _share(count[f"label {i}"], count["labels"]) for i, name in labels},
         "same_document_share": _share(count["same_document"], count["not_next"]),
         "fill": _share(count["tokens"], count["positions"]),
@@ -99,6 +106,15 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
     if batch.labels_B is not None:
         labels = batch.labels_B.tolist()
         count.update({"labels": len(labels)}, **{f"label {each}": labels.count(each) for each in {*labels}})
+
+
+def _count_sources(stream: BatchStream, step: int) -> dict[str, int]:
+    """The number of rows, and of those of each source, from the places of their text."""
+    spans = stream.spans(stream.slots(step), step)
+    bounds = stream.store.bounds or (0, stream.store.num_documents)
+    document = _document_of_token(stream.store, np.minimum(spans.a_start, spans.b_start))
+    rows = np.bincount(np.searchsorted(bounds, document, side="right") - 1)
+    return {"spans": len(document)} | {f"source {i}": int(number) for i, number in enumerate(rows)}
 
 
 def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:

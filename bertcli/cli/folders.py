@@ -156,11 +156,12 @@ def extend_vocab(
 
     run, folder = load.load_config(schema.PretrainConfig, config, set_), locate.resolve_model(model)
     sealed.check_new(out)  # before the corpus is read
-    sources = chunks.find_corpus(run.corpus, matching.output_paths(run))
-    for note in chunks.encoding_notes(sources, run.corpus):
+    files = chunks.find_corpus(run.corpus, matching.output_paths(run))
+    for note in chunks.encoding_notes(files, run.corpus):
         say(note)
-    with chunks.progress_display("reading", sources, say) as advance:
-        texts = sample.sample_paragraphs(sources, run.corpus, sample.sample_share(sources), progress=advance)
+    with chunks.progress_display("reading", files, say) as advance:
+        rates = sample.sample_rates(files, run.corpus)
+        texts = sample.sample_paragraphs(files, run.corpus, rates, progress=advance)
         extended = extend(Tokenizer.load(folder), texts, add, report=say)
     dropped = write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
     if dropped:

@@ -71,6 +71,10 @@ def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
     return {
         "store": str(store.folder),
         "files": len(manifest.files),
+        "sources": {
+            source.name: {"tokens": source.train.tokens, "heldout_tokens": source.heldout.tokens}
+            for source in manifest.sources
+        },
         "bytes": text.bytes,
         "words": text.words,
         "documents": train.documents,
@@ -106,7 +110,10 @@ def _table(s: dict[str, Any]) -> str:
         "store": f"{s['store']}, {s['store_bytes'] / 1e6:,.1f} MB",
         "time": f"{s['seconds']:.1f} s, {s['mb_per_second']:.1f} MB/s",
     }
-    return "\n".join(f"{name:<13}{value}" for name, value in rows.items())
+    lines = [f"{name:<13}{value}" for name, value in rows.items()]
+    if len(s["sources"]) > 1:
+        lines[1:1] = [f"{name:<13}{of['tokens']:,} tokens to train on" for name, of in s["sources"].items()]
+    return "\n".join(lines)
 
 
 tokenizer = group("Train a vocabulary, or use one.")

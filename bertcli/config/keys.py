@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_origin
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
@@ -43,14 +44,15 @@ def keys_of(kind: type[Section], name: str = "", is_out: bool = False) -> Block:
     """The keys of a section and then the sections in it, each in the order of their fields.
 
     A key's line has its default, and comments: its meaning above, its possible values beside. A section that
-    is null by default is out: the config is complete without it.
+    is null by default, or a list of none, is out: the config is complete without it.
     """
     properties = json_schema(kind)["properties"]
     keys, sections = list[Line | Block](), list[Line | Block]()
     for field_name, field in kind.model_fields.items():
         inner = section_in(field.annotation)
         if inner is not None:
-            sections.append(keys_of(inner, field_name, is_out=field.default is None))
+            is_list = get_origin(field.annotation) is tuple
+            sections.append(replace(keys_of(inner, field_name, is_out=not field.default), is_list=is_list))
             continue
         found = properties[field_name]
         keys.append(

@@ -6,6 +6,8 @@ one section are in its class; checks across sections are in `PretrainConfig`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Never, Self
 
@@ -36,6 +38,7 @@ from bertcli.config.section import (
     ends,
     own_encoding,
     refuse_other_kind,
+    value_at,
 )
 from bertcli.families.family import TokenizerKind
 from bertcli.objectives.registry import ObjectiveName
@@ -92,8 +95,8 @@ class SourceConfig(TextConfig):
 class CorpusConfig(TextConfig):
     """The text, and how it is divided into documents and sentences."""
 
-    files: AnyPaths = Field(default=[])
-    """Paths, folders, globs, or the name of a bundled sample."""
+    files: AnyPaths
+    """Paths, folders, globs, or the name of a bundled sample; not with `sources`."""
     sources: tuple[SourceConfig, ...] = ()
     """Several sources in place of `files`, each with a weight of its own."""
     temperature: Probability | tuple[Probability, Probability] = 1.0
@@ -131,9 +134,32 @@ class CorpusConfig(TextConfig):
         return names
 
     @property
+    def all_files(self) -> list[str]:
+        """The `files` of all sources."""
+        return [*self.files, *(path for source in self.sources for path in source.files)]
+
+    @property
     def languages(self) -> list[str]:
         """The languages of the sources, each once."""
         return list(dict.fromkeys(self.of(source).language for source in range(self.num_sources)))
+
+    @property
+    def main_language(self) -> str:
+        """The language of all sources; `language` if they have several."""
+        return self.languages[0] if len(self.languages) == 1 else self.language
+
+    def shares(self, sizes: Sequence[float], step: int, ramp_steps: int) -> list[float]:
+        """The share of each source in the rows of a step, counted from 0; together they are 1.
+
+        Args:
+            sizes: the size of each source.
+            ramp_steps: the steps in which weights and temperature move.
+        """
+        weights = [source.weight for source in self.sources if source.weight is not None]
+        power = value_at(self.temperature, step, ramp_steps)
+        parts = [value_at(each, step, ramp_steps) for each in weights] or [size**power for size in sizes]
+        total = math.fsum(parts)
+        return [part / total for part in parts]
 
     def of(self, source: int) -> CorpusConfig:
         """The source with this number, from 0, as a corpus of its own."""
@@ -148,6 +174,7 @@ class CorpusConfig(TextConfig):
         """Give each source the keys of the corpus that it does not have."""
         if not isinstance(value, dict) or not isinstance(value.get("sources"), list | tuple):
             return value
+        value = {"files": [], **value} if value["sources"] else value
         common = {key: value[key] for key in TextConfig.model_fields if key in value and key != "files"}
         sources = [common | each if isinstance(each, dict) else each for each in value["sources"]]
         return {**value, "sources": sources}
@@ -158,6 +185,9 @@ class CorpusConfig(TextConfig):
             raise ValueError("give files or sources: exactly one of both")
         if self.temperature != 1.0 and (not self.sources or self.sources[0].weight is not None):
             raise ValueError("temperature is for sources without weights")
+        names = [each.name for each in self.sources if each.name is not None]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two sources have the name {twice}")
         weights = [each.weight for each in self.sources]
         if None in weights and any(weight is not None for weight in weights):
             raise ValueError("give every source a weight, or none")

@@ -99,12 +99,14 @@ class Block:
         lines: its keys, and the sections in it.
         above: the comment above it; among all keys of a config, its meaning.
         is_out: true if all of it is a comment: the config is complete without it.
+        is_list: true if its key holds a list of such sections.
     """
 
     name: str
     lines: Sequence[Line | Block]
     above: str = ""
     is_out: bool = False
+    is_list: bool = False
 
 
 def commented_yaml(lines: Sequence[Line | Block], head: str = "") -> str:
@@ -119,7 +121,11 @@ def _lines(lines: Sequence[Line | Block], indent: str) -> Iterator[str]:
             yield from _line(each, indent)
             continue
         yield ""
-        inner = [f"{each.name}:", *_lines(each.lines, "  ")]
+        keys = list(_lines(each.lines, "    " if each.is_list else "  "))
+        if each.is_list:
+            first = next(number for number, line in enumerate(keys) if not line.lstrip().startswith("#"))
+            keys[first] = f"  - {keys[first].lstrip()}"
+        inner = [f"{each.name}:", *keys]
         yield from (f"{indent}# {line}" for line in _wrapped(each.above, indent))
         yield from (f"{indent}# {line}" if each.is_out else f"{indent}{line}" for line in inner)
 

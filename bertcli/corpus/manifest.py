@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
+from bertcli.config.schema import CorpusConfig
 from bertcli.folders.mark import read_note
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import plain_text
@@ -122,6 +123,16 @@ class Manifest:
     def heldout(self) -> SideCounts:
         """The counts of the held-out side."""
         return sum((source.heldout for source in self.sources), SideCounts())
+
+    def shares(self, corpus: CorpusConfig) -> list[float]:
+        """The share of each source in the rows when nothing moves any more."""
+        return corpus.shares([source.train.tokens for source in self.sources], step=1, ramp_steps=1)
+
+    def mixed_entropy(self, corpus: CorpusConfig) -> float:
+        """The loss, in nats per token, of a model that knows only the frequencies in each source, on text
+        with these shares."""
+        shares = zip(self.shares(corpus), self.sources, strict=True)
+        return sum(share * source.unigram_entropy for share, source in shares)
 
     @property
     def dropped_documents(self) -> int:

@@ -10,7 +10,7 @@ from bertcli.config.schema import CorpusConfig, PretrainConfig
 from bertcli.corpus.chunks import progress_display, stat_file
 from bertcli.corpus.files import CorpusFile, corpus_files
 from bertcli.corpus.manifest import FileRecord, Manifest
-from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_share
+from bertcli.corpus.sample import SAMPLE_BYTES, sample_paragraphs, sample_rates, sample_share
 from bertcli.families.family import TokenizerKind
 from bertcli.families.registry import UNNAMED
 from bertcli.families.tokenizers import TOKENIZERS
@@ -68,20 +68,22 @@ def train_on_corpus(
     """
     assert options.kind != "auto"  # it stays `auto` only where the vocabulary is given
     size, share = options.vocab_size, sample_share(files)
-    sample = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
-    report(
-        f"training a {KINDS[options.kind]} vocabulary of {size:,} entries on "
-        f"{'all of the text' if share == 1.0 else sample}"
-    )
+    rates = sample_rates(files, corpus)
+    what = "all of the text"
+    if len(set(rates)) > 1:
+        what = "text with the shares of the sources at the start"
+    elif share < 1.0:
+        what = f"an even sample of the text, {share:.2%}, about {SAMPLE_BYTES // 10**6} MB"
+    report(f"training a {KINDS[options.kind]} vocabulary of {size:,} entries on {what}")
     with progress_display("reading", files, report) as advance:
         tokenizer = train_tokenizer(
-            sample_paragraphs(files, corpus, share, progress=advance),
+            sample_paragraphs(files, corpus, rates, progress=advance),
             size,
             options.lowercase,
             strip_accents=options.strips_accents(),
             kind=options.kind,
             facts=TOKENIZERS[model_type],
-            training=Training(corpus.language, spool_folder, report),
+            training=Training(corpus.main_language, spool_folder, report),
         )
     if tokenizer.vocab_size < size:
         report(f"note: the text is too short for {size:,} entries: it gives {tokenizer.vocab_size:,}")

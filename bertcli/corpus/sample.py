@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.files import CorpusFile
+from bertcli.corpus.files import CorpusFile, by_source
 from bertcli.corpus.streams import Progress, read_lines, silent
 from bertcli.system.errors import Finding, UserError
 
@@ -24,27 +24,37 @@ def sample_share(files: Sequence[CorpusFile], num_bytes: int = SAMPLE_BYTES) -> 
     return min(1.0, num_bytes / max(1, text_bytes(files)))
 
 
-def sample_paragraphs(
-    files: Sequence[CorpusFile], corpus: CorpusConfig, share: float, progress: Progress = silent
-) -> Iterator[str]:
-    """The paragraphs whose hash (BLAKE2b, 64 bits) is in the first `share` of its range.
+def sample_rates(files: Sequence[CorpusFile], corpus: CorpusConfig) -> list[float]:
+    """How often the sample takes each paragraph of each source: it has the shares of a run's first step."""
+    sizes = [text_bytes(own) for own, _ in by_source(files, corpus)]
+    total = min(sum(sizes), SAMPLE_BYTES)
+    shares = corpus.shares(sizes, step=0, ramp_steps=1)
+    return [round(share * total / max(1, size), 9) for share, size in zip(shares, sizes, strict=True)]
 
-    The choice depends only on a paragraph's text, so that the sample is spread evenly over the corpus and is
-    the same each time.
+
+def sample_paragraphs(
+    files: Sequence[CorpusFile], corpus: CorpusConfig, rates: Sequence[float], progress: Progress = silent
+) -> Iterator[str]:
+    """The paragraphs, each as often as the rate of its source says.
+
+    With a rate of 0.3, a paragraph is taken if its hash (BLAKE2b, 64 bits) is in the first 0.3 of its range,
+    with 1.3 once more then. The choice depends only on a paragraph's text, so that the sample is spread
+    evenly over the corpus and is the same each time.
     """
-    limit = int(share * 2**64)
     taken = 0
     for file in files:
+        times, part = divmod(rates[file.source], 1.0)
+        limit = int(part * 2**64)
         for paragraph in read_paragraphs(file.path, corpus.of(file.source), progress):
             if paragraph is None:
                 continue
             data = paragraph.encode()
-            if share < 1.0 and int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) >= limit:
-                continue
-            taken += len(data)
-            if taken > 2 * SAMPLE_BYTES:
-                return
-            yield paragraph
+            is_more = limit > 0 and int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) < limit
+            for _ in range(int(times) + is_more):
+                taken += len(data)
+                if taken > 2 * SAMPLE_BYTES:
+                    return
+                yield paragraph
 
 
 COMPRESSION = 4

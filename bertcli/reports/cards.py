@@ -86,13 +86,18 @@ def model_card(
     sizes, tokenizer, source = model.architecture, store.tokenizer, config.model.init_from
     family, objective = FAMILIES[sizes.family], OBJECTIVES[config.data.objective]
     # A text to fill in: a sentence of the corpus may be private.
-    text = "The {} was dark." if config.corpus.language == "en" else "... {} ..."
+    languages = config.corpus.languages
+    front = {"language": languages[0] if len(languages) == 1 else languages}
+    text = "The {} was dark." if languages == ["en"] else "... {} ..."
     begun = plain(public_name(source)) if source else "random weights"
     if config.distillation is not None and not source:
         begun = f"layers of its teacher {plain(public_name(config.distillation.teacher))}, where sizes agree"
     return _card(
         "model_card.md.j2",
-        {"language": config.corpus.language, **_on_hubs(family, objective.pipeline)},
+        {
+            "language": languages[0] if len(languages) == 1 else languages,
+            **_on_hubs(family, objective.pipeline),
+        },
         title=f"{family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}",
         config=config,
         training=config.training,
@@ -102,7 +107,7 @@ def model_card(
         tokenizer=tokenizer,
         pieces="WordPieces" if tokenizer.kind == "WordPiece" else f"{tokenizer.kind} pieces",
         manifest=store.manifest,
-        files=", ".join(plain(public_name(file)) for file in config.corpus.files),
+        files=", ".join(plain(public_name(file)) for file in config.corpus.all_files),
         begun=begun,
         **_recipe(config, tokenizer),
         own_rows=learner_of(objective.name).card_rows(config, sizes).splitlines(),

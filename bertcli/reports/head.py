@@ -29,7 +29,7 @@ def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
     files = ", ".join(names) + (f" and {number(more)} more" if more > 0 else "")
     facts = [
         ("files", short(files, _LONGEST_PATH)),
-        ("language", config.corpus.language),
+        ("language", ", ".join(config.corpus.languages)),
         ("text", f"{text.bytes / 1e6:,.1f} MB, {number(text.words)} words"),
         ("to train on", _side(train)),
         ("held out", _side(heldout) if heldout.documents else "nothing (corpus.heldout_fraction)"),
@@ -39,9 +39,17 @@ def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
         ("unknown", f"{percent(manifest.unk_rate)} of the tokens"),
         ("unigram entropy", f"{manifest.unigram_entropy:.3f} nats a token: a loss that needs no context"),
     ]
+    if config.corpus.sources:
+        facts[1:1] = [("sources", "; ".join(_sources(config, manifest)))]
     if dropped := manifest.dropped_documents + manifest.dropped_sentences:
         facts.append(("documents and sentences left out", f"{number(dropped)} without a token"))
     return facts
+
+
+def _sources(config: PretrainConfig, manifest: Manifest) -> Iterator[str]:
+    shares = zip(config.corpus.source_names, manifest.sources, manifest.shares(config.corpus), strict=True)
+    for name, source, share in shares:
+        yield f"{name}: {number(source.train.tokens)} tokens, {percent(share)} of the rows"
 
 
 def _side(side: SideCounts) -> str:
@@ -138,7 +146,7 @@ def _what(view: RunView) -> str:
     config = view.config
     if isinstance(config, PretrainConfig):
         layers, hidden, _, _ = config.model.sizes()
-        files = ", ".join(public_name(file) for file in config.corpus.files)
+        files = ", ".join(public_name(file) for file in config.corpus.all_files)
         family = config.model.fresh.family.a_name
         source = config.model.init_from
         begun = f", from {public_name(source)}" if source else ""

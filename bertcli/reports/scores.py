@@ -35,7 +35,8 @@ def references_of(view: RunView) -> tuple[Reference, ...]:
     except UserError:  # the folder has sizes that a new model of the family cannot have
         return ()
     learner, mask_rate = learner_of(objective.name), ends(config.data.mask_rate)[1]
-    return learner.references(sizes, manifest.unigram_entropy, fresh=fresh, mask_rate=mask_rate)
+    entropy = manifest.mixed_entropy(config.corpus)
+    return learner.references(sizes, entropy, fresh=fresh, mask_rate=mask_rate)
 
 
 def levels_of(views: Sequence[RunView]) -> Mapping[str, list[Level]]:

@@ -1,5 +1,6 @@
 """A pretraining run: raw text -> a model folder."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +42,7 @@ from bertcli.training.optimizer import decay_begin
 from bertcli.training.recipe import decide_recipe
 from bertcli.training.resolve import check_pretraining, decide_pretraining, loop_settings, own_share
 from bertcli.training.run_folder import Input
-from bertcli.training.scores import Scores, evaluate
+from bertcli.training.scores import Scores, evaluate, mixed
 
 
 def pretrain(config: PretrainConfig, resume: bool, overwrite: bool) -> tuple[Path, OpenStore]:
@@ -71,21 +72,27 @@ class Pretraining(Prepared):
 
     Attributes:
         source: the model folder that the run starts from; None: random weights.
-        heldout: the batches of the held-out text; None: nothing is held out.
+        heldout: the batches of the held-out text of each source that has any, by its name.
     """
 
     config: DecidedPretraining
     source: Path | None
     store: OpenStore
     stream: BatchStream
-    heldout: HeldoutBatches | None
+    heldout: dict[str, HeldoutBatches]
     learner: Learner
     model: LanguageModel
 
     @property
     def is_evaluated(self) -> bool:
         """Whether text is held out."""
-        return self.heldout is not None
+        return bool(self.heldout)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each source in the rows at the end, by its name."""
+        corpus = self.config.corpus
+        return dict(zip(corpus.source_names, self.store.manifest.shares(corpus), strict=True))
 
     @property
     def health(self) -> Health:
@@ -93,7 +100,7 @@ class Pretraining(Prepared):
         data = self.config.data
         references = self.learner.references(
             self.model.architecture,
-            self.store.manifest.unigram_entropy,
+            self.store.manifest.mixed_entropy(self.config.corpus),
             fresh=self.source is None and self.config.distillation is None,
             mask_rate=ends(data.mask_rate)[1],
         )
@@ -115,7 +122,7 @@ class Pretraining(Prepared):
             f"on {training.device}{compiled}{processes}"
         )
         yield from untrained_positions(sizes, length_after(self.source, data.max_length))
-        yield from self.stream.reuse_lines(self.steps)
+        yield from self.stream.reuse_lines(self.steps, self.config.corpus.source_names)
         yield from self.health.lines()
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
@@ -124,10 +131,14 @@ class Pretraining(Prepared):
 
     def evaluate(self) -> Scores:
         """The scores of the model on the held-out text."""
-        assert self.heldout is not None
-        loop = self.loop
-        steps = self.heldout.steps(self.share)
-        return evaluate(self.model, self.task, steps, device=loop.device, precision=loop.precision)
+        device, precision = self.loop.device, self.loop.precision
+        scores = {
+            name: evaluate(
+                self.model, self.task, batches.steps(self.share), device=device, precision=precision
+            )
+            for name, batches in self.heldout.items()
+        }
+        return mixed(scores, self.shares)
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], card: str | None = None) -> None:
         """Write a model folder."""
@@ -205,13 +216,21 @@ def _prepare(run: Run[PretrainConfig]) -> Pretraining:
     )
 
 
-def _heldout(config: DecidedPretraining, store: OpenStore, stream: BatchStream) -> HeldoutBatches | None:
-    if not store.heldout.num_documents:
-        return None
-    size, most = config.training.largest_batch, config.evaluation.batches
-    heldout = HeldoutBatches(store.heldout, store.tokenizer, config.data, batch_size=size, at_most=most)
-    if heldout.pairs is not stream.pairs:
-        say("warning: the held-out documents have no sentence pairs: only MLM is evaluated")
+def _heldout(config: DecidedPretraining, store: OpenStore, stream: BatchStream) -> dict[str, HeldoutBatches]:
+    """The held-out batches of each source; the sources share `evaluation.batches`."""
+    names, size = config.corpus.source_names, config.training.largest_batch
+    most = math.ceil(config.evaluation.batches / len(names))
+    heldout: dict[str, HeldoutBatches] = {}
+    for name, source in zip(names, store.heldout.sources, strict=True):
+        which = f" of the source {name}" if len(names) > 1 else ""
+        if source.num_documents:
+            heldout[name] = HeldoutBatches(
+                source, store.tokenizer, config.data, batch_size=size, at_most=most
+            )
+            if heldout[name].pairs is not stream.pairs:
+                say(f"warning: the held-out documents{which} have no sentence pairs: only MLM is evaluated")
+        elif store.heldout.num_documents:
+            say(f"warning: no document{which} is held out, so its loss is not measured")
     return heldout
 
 

@@ -53,6 +53,38 @@ class Scores:
         return f"f1 of {self.metrics['positive_label']}" if name == "f1" and self.label_of_f1 else name
 
 
+def mixed(sources: Mapping[str, Scores], shares: Mapping[str, float]) -> Scores:
+    """The scores of a text of several sources, each with its share, and the losses of each by its name.
+
+    A term that a source lacks, such as that of pairs, is the mean of the others.
+    """
+    if len(sources) == 1:
+        return next(iter(sources.values()))
+
+    def joined(of: str) -> dict[str, float]:
+        values = {name: getattr(scores, of) for name, scores in sources.items()}
+        total: dict[str, float] = {}
+        weight: dict[str, float] = {}
+        for name, terms in values.items():
+            for term, value in terms.items():
+                total[term] = total.get(term, 0.0) + shares[name] * value
+                weight[term] = weight.get(term, 0.0) + shares[name]
+        return {term: mean(total[term], weight[term]) for term in total}
+
+    own = {
+        f"{name}/{term}_loss": loss
+        for name, scores in sources.items()
+        for term, loss in scores.losses.items()
+    }
+    return Scores(
+        joined("losses"),
+        joined("accuracies"),
+        tokens=sum(scores.tokens for scores in sources.values()),
+        metrics=joined("numbers") | own,
+        weights=next(iter(sources.values())).weights,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepReport(Scores):
     """One optimizer step: its scores, without metrics, and how it was taken.

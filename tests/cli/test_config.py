@@ -24,8 +24,11 @@ def test_the_command_has_all_keys_and_is_the_default_config_once_filled(command:
     optional = [section.name for section in sections if section.is_out]
     assert optional == ["distillation"]
     assert "# distillation:\n#   # " in printed
-    distillation = {key for key in class_keys(CONFIGS[command]) if key.startswith("distillation.")}
-    assert sorted(yaml_keys(value)) == sorted(set(class_keys(CONFIGS[command])) - distillation)
+    distillation, sources = (
+        {key for key in class_keys(CONFIGS[command]) if key.startswith(section)}
+        for section in ("distillation.", "corpus.sources.")
+    )
+    assert sorted(yaml_keys(value)) == sorted(set(class_keys(CONFIGS[command])) - distillation - sources)
     assert all(f"#   {key.partition('.')[2]}:" in printed for key in distillation)
     filled = value | {
         name: value[name] | given if isinstance(given, dict) else given

@@ -27,7 +27,7 @@ def recorded_reads() -> Iterator[set[Key]]:
         caller = sys._getframe(1).f_code
         is_named = name in caller.co_names and not caller.co_name.startswith("_check")
         if is_named and name in type(self).model_fields:
-            reads.add((type(self).__name__.partition("[")[0], name))  # without `[Never]`
+            reads.add((owner(type(self), name), name))
         return plain(self, name)
 
     Section.__getattribute__ = noted
@@ -46,9 +46,15 @@ def all_keys(root: type[Section]) -> set[Key]:
         for section in sections:
             keys |= all_keys(section)
         if not sections:
-            keys.add((root.__name__, name))
+            keys.add((owner(root, name), name))
     return keys
 
 
 def is_section(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Section)
+
+
+def owner(kind: type[Section], name: str) -> str:
+    """The class in which a section's key was first written, without `[Never]`."""
+    owners = [each for each in kind.__mro__ if name in getattr(each, "__annotations__", {})]
+    return owners[-1].__name__.partition("[")[0]

@@ -72,7 +72,14 @@ def run_pretraining(folder: Path) -> None:
     write_report_if_asked(replaced)
     config |= {"output_dir": str(folder / "distilled"), "tokenizer": {}}
     config["model"]["family"], config["data"]["objective"] = "distilbert", "mlm"
-    config["corpus"]["store"] = str(folder / "other-store")
+    config["corpus"] = {
+        "sources": [
+            {"files": str(text), "weight": 2.0, "name": "plain"},
+            {"files": config["corpus"]["files"], "weight": 1.0, "format": "jsonl"},
+        ],
+        "heldout_fraction": 0.2,
+        "store": str(folder / "other-store"),
+    }
     teacher = folder / "pretrained" / "model" / "generator"
     config["distillation"] = {"teacher": str(teacher), "weights": [5.0, 2.0, 0.0]}
     pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)

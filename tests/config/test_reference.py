@@ -28,7 +28,8 @@ def reference_keys(section: Block, prefix: str = "") -> Iterator[tuple[str, Line
 
 def schema_keys(schema: dict[str, Any], root: dict[str, Any], prefix: str = "") -> Iterator[str]:
     for name, field in schema["properties"].items():
-        references = [each["$ref"] for each in (field, *field.get("anyOf", [])) if "$ref" in each]
+        kinds = (field, field.get("items", {}), *field.get("anyOf", []))
+        references = [each["$ref"] for each in kinds if "$ref" in each]
         if references:
             inner = root["$defs"][references[0].rpartition("/")[2]]
             yield from schema_keys(inner, root, f"{prefix}{name}.")

@@ -23,15 +23,15 @@ def corpus(tmp_path: Path) -> CorpusConfig:
 def test_a_small_corpus_is_taken_whole(corpus: CorpusConfig):
     files = corpus_files(corpus)
     assert sample_share(files) == 1.0
-    assert len(list(sample_paragraphs(files, corpus, 1.0))) == 4001
+    assert len(list(sample_paragraphs(files, corpus, [1.0]))) == 4001
 
 
 def test_a_large_one_gives_an_even_part_the_same_each_time(corpus: CorpusConfig):
     files = corpus_files(corpus)
     share = sample_share(files, 20_000)
     assert share == pytest.approx(20_000 / 86_000, rel=0.1)
-    taken = list(sample_paragraphs(files, corpus, share))
-    assert taken == list(sample_paragraphs(files, corpus, share))
+    taken = list(sample_paragraphs(files, corpus, [share]))
+    assert taken == list(sample_paragraphs(files, corpus, [share]))
     assert sum(map(len, taken)) == pytest.approx(20_000, rel=0.1)
     numbers = [int(paragraph.split()[-1]) for paragraph in taken if paragraph != "last"]
     assert sum(number < 2000 for number in numbers) == pytest.approx(len(numbers) / 2, rel=0.1)
@@ -39,5 +39,5 @@ def test_a_large_one_gives_an_even_part_the_same_each_time(corpus: CorpusConfig)
 
 def test_a_sample_never_grows_past_twice_its_size(corpus: CorpusConfig, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sample, "SAMPLE_BYTES", 5_000)
-    taken = list(sample_paragraphs(corpus_files(corpus), corpus, 1.0))
+    taken = list(sample_paragraphs(corpus_files(corpus), corpus, [1.0]))
     assert 9_900 < sum(map(len, taken)) <= 10_000

@@ -97,7 +97,7 @@ def use(content: bytes | None, name: str, **corpus: Any) -> None:
                 BatchStream(store.train, store.tokenizer, data, 0, BatchSizes(3))[5]
 
         def vocabulary() -> None:
-            texts = sample_paragraphs(corpus_files(config.corpus), config.corpus, 1.0)
+            texts = sample_paragraphs(corpus_files(config.corpus), config.corpus, [1.0])
             train_tokenizer(texts, 200, training=Training(spool_folder=folder))
 
         endure("corpus batches", folder, batches)
