@@ -94,10 +94,7 @@ def model_card(
         begun = f"layers of its teacher {plain(public_name(config.distillation.teacher))}, where sizes agree"
     return _card(
         "model_card.md.j2",
-        {
-            "language": languages[0] if len(languages) == 1 else languages,
-            **_on_hubs(family, objective.pipeline),
-        },
+        {**front, **_on_hubs(family, objective.pipeline)},
         title=f"{family.a_name[0].upper()}{family.a_name[1:]} of {sizes.layers} layers x {sizes.hidden}",
         config=config,
         training=config.training,

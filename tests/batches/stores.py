@@ -11,8 +11,13 @@ FIRST_TOKEN = 5
 """Below it lie the special ids."""
 
 
-def make_store(documents: list[list[int]], vocab_size: int = 1 << 31) -> TokenStore:
-    """A store of documents given as sentence lengths; token number i has id FIRST_TOKEN + i (modulo)."""
+def make_store(
+    documents: list[list[int]], vocab_size: int = 1 << 31, bounds: tuple[int, ...] = ()
+) -> TokenStore:
+    """A store of documents given as sentence lengths; token number i has id FIRST_TOKEN + i (modulo).
+
+    `bounds`: the first document of each source, then the number of documents.
+    """
     lengths = [length for document in documents for length in document]
     document_starts = np.cumsum([0, *map(len, documents)]).astype(np.uint64)
     num_tokens = sum(lengths)
@@ -21,6 +26,7 @@ def make_store(documents: list[list[int]], vocab_size: int = 1 << 31) -> TokenSt
         sentences=np.cumsum([0, *lengths]).astype(np.uint64),
         documents=document_starts,
         pairs=document_starts - np.arange(len(document_starts), dtype=np.uint64),
+        bounds=bounds,
     )
 
 

@@ -10,7 +10,16 @@ from tests.small_runs import small_config, write_config
 
 Bertcli = Callable[..., tuple[int, str, str]]
 FIELDS = {
-    *("batches", "pairs", "tokens", "label_shares", "same_document_share", "fill", "masked_share"),
+    *(
+        "batches",
+        "pairs",
+        "tokens",
+        "source_shares",
+        "label_shares",
+        "same_document_share",
+        "fill",
+        "masked_share",
+    ),
     *("masked_share_by_tenth", "mask_split", "special_masked", "unk_rate", "tokens_per_word", "stream_hash"),
 }
 

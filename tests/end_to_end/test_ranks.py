@@ -77,11 +77,15 @@ def at_step(run: Path, step: int, process: subprocess.Popen[str], act: Callable[
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+    path = write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+    chapters = path.read_text(encoding="utf-8").split("\n\n")
+    path.write_text("\n\n".join(chapters[:25]), encoding="utf-8")
+    path.with_name("other.txt").write_text("\n\n".join(chapters[25:]), encoding="utf-8")
+    return path
 
 
 def config(text: Path, folder: Path, **training: Any) -> Path:
-    """With dropout, in two micro-batches a step; judged after each step."""
+    """Two sources whose weights move; with dropout, in two micro-batches a step; judged after each step."""
     training = {"steps": 20, "warmup_steps": 5} | training
     value = small_config(
         text,
@@ -91,6 +95,12 @@ def config(text: Path, folder: Path, **training: Any) -> Path:
         evaluation={"every_steps": 1, "batches": 2},
         checkpoint={"every_steps": 5, "keep_last": 9},
     )
+    value["corpus"] |= {
+        "sources": [
+            {"files": value["corpus"].pop("files"), "weight": [3.0, 1.0]},
+            {"files": str(text.with_name("other.txt")), "weight": [1.0, 2.0]},
+        ]
+    }
     return write_config(folder / "config.yaml", value)
 
 
