@@ -44,12 +44,12 @@ class BatchStream:
         config: DataRecipe,
         seed: int,
         sizes: BatchSizes,
-        shares: Shares = lambda step: [1.0],
+        shares: Shares | None = None,
     ):
         """Open the stream. `config.mask_rate` moves in the steps in which `sizes` move.
 
         Args:
-            shares: the share of each source of the store in the rows.
+            shares: the share of each source of the store in the rows; None: that of its tokens.
 
         Raises:
             UserError: the store cannot give the rows that the objective needs.
@@ -66,7 +66,8 @@ class BatchStream:
                 which = f" of source {number}" if len(self.sources) > 1 else ""
                 raise UserError(f"sentence pairs{which} (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed, self.sizes = store, config, seed, sizes
-        self.source_rows = SourceRows(sizes, shares)
+        by_size = [source.num_tokens / store.num_tokens for source in self.sources]
+        self.source_rows = SourceRows(sizes, shares or (lambda step: by_size))
         self._tokenizer = tokenizer
 
     @property

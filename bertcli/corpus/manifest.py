@@ -86,6 +86,11 @@ class StoredSource:
     dropped_sentences: Natural
     unigram_entropy: float
 
+    @property
+    def text(self) -> SideCounts:
+        """The counts of both sides together."""
+        return self.train + self.heldout
+
 
 @_checked
 @dataclass(frozen=True)

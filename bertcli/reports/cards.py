@@ -7,8 +7,10 @@ from typing import Any
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import PretrainRecipe
+from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import shown
 from bertcli.config.yaml_text import yaml_text
+from bertcli.corpus.manifest import Manifest
 from bertcli.corpus.token_store import OpenStore
 from bertcli.families.family import Family
 from bertcli.families.registry import FAMILIES
@@ -105,6 +107,7 @@ def model_card(
         pieces="WordPieces" if tokenizer.kind == "WordPiece" else f"{tokenizer.kind} pieces",
         manifest=store.manifest,
         files=", ".join(plain(public_name(file)) for file in config.corpus.all_files),
+        sources=source_lines(config, store.manifest),
         begun=begun,
         **_recipe(config, tokenizer),
         own_rows=learner_of(objective.name).card_rows(config, sizes).splitlines(),
@@ -115,6 +118,14 @@ def model_card(
         text=text.format(tokenizer.mask_token),
         usage=family.classes[objective.kind],
     )
+
+
+def source_lines(config: PretrainConfig, manifest: Manifest) -> list[str]:
+    """The size of each source and its share at the end of the run; none for a corpus of files alone."""
+    shares = zip(config.corpus.source_names, manifest.sources, manifest.shares(config.corpus), strict=True)
+    return [
+        f"{name}: {source.train.tokens:,} tokens, {share:.1%} of the rows" for name, source, share in shares
+    ] * bool(config.corpus.sources)
 
 
 def _recipe(config: PretrainRecipe, tokenizer: Tokenizer) -> dict[str, str]:

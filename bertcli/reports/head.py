@@ -10,7 +10,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import flatten
 from bertcli.corpus.manifest import Manifest, SideCounts
-from bertcli.reports.cards import public_name
+from bertcli.reports.cards import public_name, source_lines
 from bertcli.reports.run_view import RunView
 from bertcli.reports.scores import Score, scores_of
 from bertcli.system.terminal import duration, number, percent, short
@@ -40,16 +40,10 @@ def corpus_facts(config: PretrainConfig, manifest: Manifest) -> Facts:
         ("unigram entropy", f"{manifest.unigram_entropy:.3f} nats a token: a loss that needs no context"),
     ]
     if config.corpus.sources:
-        facts[1:1] = [("sources", "; ".join(_sources(config, manifest)))]
+        facts[1:1] = [("sources", "; ".join(source_lines(config, manifest)))]
     if dropped := manifest.dropped_documents + manifest.dropped_sentences:
         facts.append(("documents and sentences left out", f"{number(dropped)} without a token"))
     return facts
-
-
-def _sources(config: PretrainConfig, manifest: Manifest) -> Iterator[str]:
-    shares = zip(config.corpus.source_names, manifest.sources, manifest.shares(config.corpus), strict=True)
-    for name, source, share in shares:
-        yield f"{name}: {number(source.train.tokens)} tokens, {percent(share)} of the rows"
 
 
 def _side(side: SideCounts) -> str:

@@ -98,13 +98,15 @@ def closing_measurements(
         yield f"as transformers and predict-mask read the folder, {_without_decoder(after, meter)}"
     if source is None:
         return
-    ratio = store.manifest.tokens_per_word
     try:
         learner = learner_of(config.data.objective)
         before = ranks.on_all(lambda: learner.load_words(source, config.model))
-        if has_heldout:
-            first = None if before is None else meter.nats_per_word(before, store.heldout, ratio)
-            yield str(Gain("held-out text", first, meter.nats_per_word(after, store.heldout, ratio)))
+        names = [f" of {name}" for name in config.corpus.source_names] if config.corpus.sources else [""]
+        for name, text, counts in zip(names, store.heldout.sources, store.manifest.sources, strict=True):
+            if text.num_documents:
+                ratio = counts.text.tokens / max(1, counts.text.words)
+                first = None if before is None else meter.nats_per_word(before, text, ratio)
+                yield str(Gain(f"held-out text{name}", first, meter.nats_per_word(after, text, ratio)))
         yield str(_gain_on_general(meter, before, after, folder=source))
     except UserError as error:  # the trained model must not be lost for this error
         yield f"what was gained and forgotten is not measured: {error}"
