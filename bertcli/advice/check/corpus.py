@@ -125,7 +125,7 @@ class CorpusCounts:
         self.moments = np.zeros(5)
         self.findings: list[Finding] = []
         self._sources, self._corpus = sources, corpus
-        self._tokenizes_all = what.tokenized_share >= 1.0
+        self._tokenizes_all = what.tokenizer is not None and what.tokenized_share >= 1.0
         self._identified_below = lines.hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
         self._few, self._open = FewDocuments(), 0
