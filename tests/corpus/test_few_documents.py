@@ -219,6 +219,8 @@ def test_check_data_counts_what_the_store_holds(tmp_path: Path, documents: int) 
         assert figures[name] == pytest.approx(summary[name]), name
     assert not any("heldout" in finding.problem for finding in findings)
     assert any("need two documents" in finding.problem for finding in findings) == (documents == 1)
+    again = check_pretraining(config, tokenize_all=True, report=silent, processes=0).figures  # of the store
+    assert {name: again[name] for name in same} == pytest.approx({name: summary[name] for name in same})
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ class CorpusCounts:
         self.moments = np.zeros(5)
         self.findings: list[Finding] = []
         self._files, self._corpus = files, corpus
-        self._tokenizes_all = what.tokenized_share >= 1.0
+        self._tokenizes_all = what.tokenizer is not None and what.tokenized_share >= 1.0
         self._identified_below = lines.hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
         self._sources = [corpus.of(source) for source in range(corpus.num_sources)]
