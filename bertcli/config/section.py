@@ -205,9 +205,11 @@ def differences(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
 
 
 def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted key -> value, of a config as nested dicts."""
+    """Dotted key -> value, of a config as nested dicts; the sections of a list have numbers."""
     flat: dict[str, Any] = {}
     for key, item in value.items():
+        if isinstance(item, list) and item and all(isinstance(each, dict) for each in item):
+            item = {str(number): each for number, each in enumerate(item)}
         flat |= flatten(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
     return flat
 

@@ -46,7 +46,8 @@ def test_each_source_is_judged_and_the_whole_has_the_shares_of_the_end(config: P
     assert run_bertcli("report", run)[0] == 0
     report = (run / "report.html").read_text(encoding="utf-8")
     assert "75.0% of the rows" in report
-    assert "few/mlm_loss" in report
+    assert "few/mlm loss" in report
+    assert "corpus.sources.1.weight" in report
 
 
 def test_a_source_that_is_read_often_is_warned_of(config: Path, run_bertcli) -> None:
