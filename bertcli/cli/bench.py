@@ -121,12 +121,13 @@ def tokenize(
     """
     from bertcli.advice.bench.measure import bench_tokenize
     from bertcli.config import load, run, schema
+    from bertcli.config.corpus import CorpusConfig
     from bertcli.corpus import files, matching
     from bertcli.tokenizer.tokenizer import Tokenizer
 
     if config is None and set_:
         raise UserError("--set: only with a config")
-    corpus = schema.CorpusConfig(files=["classics"])
+    corpus = CorpusConfig(files=["classics"])
     if config is not None:
         corpus = load.load_config(schema.PretrainConfig, config, set_).corpus
     if tokenizer is not None:

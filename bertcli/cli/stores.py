@@ -146,7 +146,8 @@ def train(
 
     Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
     """
-    from bertcli.config import load, run, schema
+    from bertcli.config import load, run
+    from bertcli.config.corpus import CorpusConfig
     from bertcli.corpus import chunks, matching
     from bertcli.corpus.files import list_files
     from bertcli.families.registry import NEW
@@ -163,7 +164,7 @@ def train(
         "encoding": encoding,
         "language": language,
     }
-    corpus = load.check_config(schema.CorpusConfig, value, "the options")
+    corpus = load.check_config(CorpusConfig, value, "the options")
     found, fresh = list_files(files), NEW[family]
     for note in chunks.encoding_notes(found, corpus):
         say(note)

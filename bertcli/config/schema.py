@@ -6,196 +6,32 @@ one section are in its class; checks across sections are in `PretrainConfig`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Never, Self
+from typing import Annotated, Generic, Literal, Never, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from bertcli.config.languages import language_code
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.limits import MOST, MOST_TOKENS
 from bertcli.config.model import ModelConfig
 from bertcli.config.section import (
     AUTO,
-    AnyPaths,
     Auto,
-    BadBytes,
     ByMachine,
     ByText,
     Count,
-    Decoding,
     DistillationConfig,
     FilePath,
     LoopConfig,
-    Paths,
     Positive,
     Probability,
     Rows,
     Section,
     Tokens,
-    Weight,
     ends,
-    own_encoding,
     refuse_other_kind,
-    value_at,
 )
 from bertcli.families.family import TokenizerKind
 from bertcli.objectives.registry import ObjectiveName
-
-
-class TextConfig(Section):
-    """Text files, and how they are divided into documents and sentences."""
-
-    files: Paths
-    """Paths, folders, globs, or the name of a bundled sample."""
-    format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
-    """Format of the files. text: a paragraph a line; sentences: a sentence a line, and a blank line ends a
-    document; jsonl: JSON objects or texts, one a line or in a list, each a document; parquet: a document a
-    row."""
-    text_key: str = "text"
-    """The key (jsonl) or column (parquet) that holds a document."""
-    document: Literal["blank-line", "file"] = "blank-line"
-    """What ends a document in the format text: a blank line, or the end of the file."""
-    join_lines: bool = False
-    """True for hard-wrapped text: all lines up to a blank line are one paragraph."""
-    language: str = "en"
-    """ISO 639 code of the language, for the sentence splitter; stored in its shortest form (de for deu or
-    de-AT)."""
-    encoding: str = "utf-8"
-    """Encoding of the text files, as Python names it. utf-8: a file with the byte order mark of UTF-16 or
-    UTF-32 is read in that encoding."""
-
-    @field_validator("language", mode="before")
-    @classmethod
-    def _language_code(cls, value: Any) -> Any:
-        return language_code(value) if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _check_lines(self) -> Self:
-        if self.join_lines and self.document != "file":
-            raise ValueError(
-                "join_lines: true needs document: file: a blank line then ends a paragraph, not a document"
-            )
-        if self.join_lines and self.format != "text":
-            raise ValueError(f"join_lines is for format: text, not {self.format}")
-        return self
-
-
-class SourceConfig(TextConfig):
-    """One of several sources of text. A key that it does not have is that of `corpus`."""
-
-    name: str | None = None
-    """Name in messages and reports; null: the first of its files, without folder and suffix."""
-    weight: Weight | tuple[Weight, Weight] | None = None
-    """Share of the rows, relative to the weights of the other sources; [start, end]: it moves over
-    `training.ramp_steps`. null: the share follows from the sizes (`corpus.temperature`)."""
-
-
-class CorpusConfig(TextConfig):
-    """The text, and how it is divided into documents and sentences."""
-
-    files: AnyPaths
-    """Paths, folders, globs, or the name of a bundled sample; not with `sources`."""
-    sources: tuple[SourceConfig, ...] = ()
-    """Several sources in place of `files`, each with a weight of its own."""
-    temperature: Probability | tuple[Probability, Probability] = 1.0
-    """Shares of sources without weights: in proportion to size ^ temperature. 1: as the text is; 0: all
-    alike; [start, end]: it moves over `training.ramp_steps`."""
-    encodings: dict[str, str] = Field(default={})
-    """Encodings of single files: a path or pattern -> its encoding. The first one that fits a file counts."""
-    bad_bytes: BadBytes = "refuse"
-    """Treatment of bytes that are not in the encoding. refuse ends the run; replace reads U+FFFD in their
-    place; skip-line leaves out their lines. replace and skip-line first name and count these lines."""
-    heldout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
-    """Share of the documents that is kept for evaluation; 0: none is kept, and nothing is evaluated."""
-    general: Paths | None = None
-    """Text in the form of `files`, for a run with `model.init_from`: at its end, the run shows what the model
-    forgot of this text. null: a bundled sample of English books."""
-    store: FilePath | None = None
-    """Folder of the token store; null: `output_dir/store`."""
-
-    def decoding(self, path: Path) -> Decoding:
-        """How this file of the corpus is read."""
-        return Decoding(own_encoding(path, self.encodings) or self.encoding, self.bad_bytes)
-
-    @property
-    def num_sources(self) -> int:
-        """The number of sources; 1 for `files`."""
-        return max(1, len(self.sources))
-
-    @property
-    def source_names(self) -> list[str]:
-        """The name of each source; a name that occurs twice, or that is missing, gets a number."""
-        names: list[str] = []
-        for number, source in enumerate(self.sources or [SourceConfig(files=self.files)]):
-            name = source.name or Path(source.files[0]).name.split(".")[0] or "source"
-            names.append(name if name not in names else f"{name} {number + 1}")
-        return names
-
-    @property
-    def all_files(self) -> list[str]:
-        """The `files` of all sources."""
-        return [*self.files, *(path for source in self.sources for path in source.files)]
-
-    @property
-    def languages(self) -> list[str]:
-        """The languages of the sources, each once."""
-        return list(dict.fromkeys(self.of(source).language for source in range(self.num_sources)))
-
-    @property
-    def main_language(self) -> str:
-        """The language of all sources; `language` if they have several."""
-        return self.languages[0] if len(self.languages) == 1 else self.language
-
-    def shares(self, sizes: Sequence[float], step: int, ramp_steps: int) -> list[float]:
-        """The share of each source in the rows of a step, counted from 0; together they are 1.
-
-        Args:
-            sizes: the size of each source.
-            ramp_steps: the steps in which weights and temperature move.
-        """
-        weights = [source.weight for source in self.sources if source.weight is not None]
-        power = value_at(self.temperature, step, ramp_steps)
-        parts = [value_at(each, step, ramp_steps) for each in weights] or [size**power for size in sizes]
-        total = math.fsum(parts)
-        return [part / total for part in parts]
-
-    def of(self, source: int) -> CorpusConfig:
-        """The source with this number, from 0, as a corpus of its own."""
-        if not self.sources:
-            return self
-        own = self.sources[source].model_dump(exclude={"name", "weight"})
-        return self.model_copy(update={**own, "sources": ()})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _give_to_sources(cls, value: Any) -> Any:
-        """Give each source the keys of the corpus that it does not have."""
-        if not isinstance(value, dict) or not isinstance(value.get("sources"), list | tuple):
-            return value
-        value = {"files": [], **value} if value["sources"] else value
-        common = {key: value[key] for key in TextConfig.model_fields if key in value and key != "files"}
-        sources = [common | each if isinstance(each, dict) else each for each in value["sources"]]
-        return {**value, "sources": sources}
-
-    @model_validator(mode="after")
-    def _check_sources(self) -> Self:
-        if bool(self.files) == bool(self.sources):
-            raise ValueError("give files or sources: exactly one of both")
-        if self.temperature != 1.0 and (not self.sources or self.sources[0].weight is not None):
-            raise ValueError("temperature is for sources without weights")
-        names = [each.name for each in self.sources if each.name is not None]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"two sources have the name {twice}")
-        weights = [each.weight for each in self.sources]
-        if None in weights and any(weight is not None for weight in weights):
-            raise ValueError("give every source a weight, or none")
-        if self.sources and None not in weights:
-            for end, place in enumerate(("first", "last")):
-                if not any(ends(weight)[end] for weight in weights if weight is not None):
-                    raise ValueError(f"every weight is 0 in the {place} step; one or more must be above 0")
-        return self
 
 
 class TokenizerConfig(Section, Generic[ByText]):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.section import fits
 from bertcli.corpus.documents import read_paragraphs, rules_used
 from bertcli.corpus.encodings import mark_note

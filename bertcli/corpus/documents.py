@@ -7,7 +7,7 @@ from pathlib import Path
 
 import sentencex
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.json_texts import read_json_texts
 from bertcli.corpus.streams import LONGEST_LINE, Progress, import_extra, read_lines, silent
 from bertcli.system.errors import UserError

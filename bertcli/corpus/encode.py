@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.chunks import Chunk
 from bertcli.corpus.documents import count_words, split_sentences
 from bertcli.corpus.token_store import ids_dtype

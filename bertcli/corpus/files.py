@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.folders.mark import read_note
 from bertcli.folders.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES

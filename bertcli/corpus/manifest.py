@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.folders.mark import read_note
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import plain_text

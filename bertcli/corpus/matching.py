@@ -5,8 +5,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.run import TokenizerRecipe
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.chunks import progress_display, stat_file
 from bertcli.corpus.files import CorpusFile, corpus_files
 from bertcli.corpus.manifest import FileRecord, Manifest

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.files import CorpusFile, by_source
 from bertcli.corpus.streams import Progress, read_lines, silent

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.files import CorpusFile
 from bertcli.system.errors import UserError

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from bertcli.batches.share import MicroBatch, Share
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.load import load_config
-from bertcli.config.schema import CorpusConfig, DataConfig, PretrainConfig, TrainingConfig
+from bertcli.config.schema import DataConfig, PretrainConfig, TrainingConfig
 from bertcli.corpus.files import corpus_files
 from bertcli.corpus.finish import UNKNOWN, unknown
 from bertcli.corpus.shown import look_at_lines
@@ -42,7 +43,7 @@ def as_in_the_run(
 
     Args:
         folder: a model folder: a run's `model/`, one of its checkpoints', or any other.
-        given: keys of `config.schema.CorpusConfig`, with `files`.
+        given: keys of `config.corpus.CorpusConfig`, with `files`.
         max_length: tokens in a row; None: as the model was trained.
 
     Returns:
@@ -117,7 +118,7 @@ def measure_corpus(
 
     Args:
         folder: a model folder (`folders.locate.resolve_model`).
-        corpus: keys of `config.schema.CorpusConfig`; others come from the run that trained the model.
+        corpus: keys of `config.corpus.CorpusConfig`; others come from the run that trained the model.
         max_length: tokens in a row; None: as the model was trained.
         batches: most batches to read, a sample of the text; None: all of the text.
 

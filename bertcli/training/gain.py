@@ -12,8 +12,8 @@ from pathlib import Path
 from torch import Tensor
 
 from bertcli.batches.share import Share
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.run import DecidedPretraining
-from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.files import list_files
 from bertcli.corpus.token_store import OpenStore, TokenStore

@@ -31,7 +31,7 @@ def text_store(folder: Path, corpus: Mapping[str, Any], scratch: str, report: Re
 
     Args:
         folder: the folder of the model.
-        corpus: keys of `config.schema.CorpusConfig`.
+        corpus: keys of `config.corpus.CorpusConfig`.
         scratch: the folder in which the store is built.
 
     Raises:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import tokenizers
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs, split_sentences
 from bertcli.corpus.files import list_files
 from bertcli.tokenizer.tokenizer import Tokenizer

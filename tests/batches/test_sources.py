@@ -14,7 +14,7 @@ from bertcli.batches.slots import IS_NEXT, draw_slots
 from bertcli.batches.sources import SourceRows
 from bertcli.batches.stream import BatchStream, training_stream
 from bertcli.batches.stream_stats import measure_stream
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError

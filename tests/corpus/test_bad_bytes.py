@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.advice.init.kinds import detect_encoding
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.section import Decoding
 from bertcli.config.task import TaskSettings
 from bertcli.corpus import streams

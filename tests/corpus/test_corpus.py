@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus import documents as corpus_module
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.system.errors import UserError

@@ -11,8 +11,9 @@ import pytest
 
 import bertcli
 from bertcli.advice.check.pretraining import check_pretraining
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.load import check_config
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.documents import split_sentences
 from bertcli.corpus.files import corpus_files

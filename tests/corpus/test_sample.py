@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus import sample
 from bertcli.corpus.files import corpus_files
 from bertcli.corpus.sample import sample_paragraphs, sample_share

@@ -99,7 +99,7 @@ def test_general_text_without_text_costs_nobody_the_model(
 
 
 def test_a_sample_of_a_large_text_is_short_and_always_the_same(tmp_path: Path) -> None:
-    from bertcli.config.schema import CorpusConfig
+    from bertcli.config.corpus import CorpusConfig
     from bertcli.training import gain
 
     path = tmp_path / "large.txt"

@@ -12,9 +12,10 @@ from bertcli.advice.bench import timing
 from bertcli.advice.bench.plan import decide_here, plan_finetuning, pretraining_sizes, pretraining_task
 from bertcli.batches.share import MicroBatch, num_steps
 from bertcli.batches.stream import BatchStream, training_stream
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import DecidedLoop, DecidedPretraining, ModelRecipe, TrainingRecipe, with_values
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.corpus import build, documents, encode, files, token_store
 from bertcli.folders.config_file import new_architecture
 from bertcli.model.architecture import training_flops

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from bertcli.advice.bench.timing import Padded, device_name, now
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.run import ModelRecipe, TokenizerRecipe
-from bertcli.config.schema import CorpusConfig
 from bertcli.config.task import TaskSettings
 from bertcli.corpus.files import corpus_files
 from bertcli.corpus.matching import train_on_corpus

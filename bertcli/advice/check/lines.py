@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bertcli.advice.check.findings import Places, bad_bytes_findings, excerpt, failing
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.run import with_values
-from bertcli.config.schema import CorpusConfig
 from bertcli.config.section import Decoding
 from bertcli.corpus.chunks import CHUNK_CHARACTERS, Chunk, DocumentEnd, Place, read_chunks
 from bertcli.corpus.documents import count_words, split_sentences

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.run import with_values
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import num_processes, prepare_store
 from bertcli.corpus.documents import count_words, read_paragraphs, split_sentences

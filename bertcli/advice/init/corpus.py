@@ -8,8 +8,8 @@ from typing import Any
 from bertcli.advice.check.language import likely_language
 from bertcli.advice.init.files import Found, Seen, check_encodings
 from bertcli.advice.init.task import SOME_ROWS, read_table
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.languages import language_code
-from bertcli.config.schema import CorpusConfig
 from bertcli.corpus.documents import read_paragraphs, split_sentences
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.sample import look_at_files, wrapped_files

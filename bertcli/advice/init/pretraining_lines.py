@@ -8,7 +8,8 @@ from bertcli.advice.init import fit_pretraining as fitting
 from bertcli.advice.init.amount import Amount, Prepared
 from bertcli.advice.init.corpus import CorpusLook
 from bertcli.advice.init.written import Request, Written, in_words, predicted
-from bertcli.config.schema import CorpusConfig, PretrainConfig
+from bertcli.config.corpus import CorpusConfig
+from bertcli.config.schema import PretrainConfig
 from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import UNKNOWN, unknown
 from bertcli.tokenizer.normalize import casing_rules

@@ -10,7 +10,7 @@ import pytest
 from bertcli.advice.init.amount import Amount, that_fit
 from bertcli.advice.init.corpus import CorpusLook
 from bertcli.advice.init.pretraining import _objective
-from bertcli.config.schema import CorpusConfig
+from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.files import CorpusFile
 
 
