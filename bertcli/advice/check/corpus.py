@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from bertcli.advice.check import lines
 from bertcli.advice.check.findings import Places, excerpt
-from bertcli.advice.check.language import other_language
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.chunks import DocumentEnd, progress_display
 from bertcli.corpus.files import CorpusFile
+from bertcli.corpus.language import other_language
 from bertcli.corpus.parts import cut_documents, cut_progress, is_cut
 from bertcli.corpus.token_store import SIDES
 from bertcli.corpus.writer import FEW_DOCUMENTS, BuildProgress, SourceProgress

@@ -6,12 +6,12 @@ from typing import Any
 
 from bertcli.advice.check.corpus import CorpusCounts
 from bertcli.advice.check.findings import PLACES, failing
-from bertcli.advice.check.language import FEWEST_LETTERS
 from bertcli.advice.check.lines import FAULT_TEXTS
 from bertcli.advice.check.repeats import RepeatCounter
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.finish import MOST_UNKNOWN, PIECES, UNKNOWN, check_heldout, known_by
+from bertcli.corpus.language import FEWEST_LETTERS
 from bertcli.corpus.sample import FEW_BLANKS, layout_advice
 from bertcli.corpus.shown import LineLook
 from bertcli.corpus.token_store import SIDES

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertcli.advice.check.language import likely_language
 from bertcli.advice.init.files import Found, Seen, check_encodings
 from bertcli.advice.init.task import SOME_ROWS, read_table
 from bertcli.config.corpus import CorpusConfig
 from bertcli.config.languages import language_code
 from bertcli.corpus.documents import read_paragraphs, split_sentences
 from bertcli.corpus.files import CorpusFile
+from bertcli.corpus.language import likely_language
 from bertcli.corpus.sample import look_at_files, wrapped_files
 from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import UserError

@@ -9,7 +9,6 @@ from typing import Any
 
 from bertcli.advice.bench.plan import plan_finetuning
 from bertcli.advice.bench.probe import Probe, probe
-from bertcli.advice.check.language import likely_language
 from bertcli.advice.init.files import Found, check_encodings
 from bertcli.advice.init.fit_pretraining import start_seconds
 from bertcli.advice.init.labeled import length_keys, look_at_rows, shown_name, split_files
@@ -19,6 +18,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.run import with_values
 from bertcli.config.yaml_text import Block, Line, scalar
+from bertcli.corpus.language import likely_language
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
 from bertcli.system.errors import UserError

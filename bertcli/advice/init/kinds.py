@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from bertcli.advice.check.language import likely_language
 from bertcli.config.task import LABEL_LINES
 from bertcli.corpus.encodings import BAD_BYTES_KEPT, KEPT, is_damaged, wide_encoding
+from bertcli.corpus.language import likely_language
 from bertcli.system.errors import UserError
 from bertcli.tasks.conll import DOCUMENT, conll_fields, holds_plain_tags, is_conllu
 from bertcli.tasks.rows import likely_format

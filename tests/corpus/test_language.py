@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bertcli.advice.check.language import likely_language, other_language
+from bertcli.corpus.language import likely_language, other_language
 from bertcli.samples import SAMPLES
 
 LINES = {

@@ -1,0 +1,136 @@
+"""Copies and near copies of documents: signatures of their words, and which documents are left out.
+
+Two documents are compared by their sets of runs of three words (Broder 1997). Signatures of least hashes find
+candidates: 40 bands of three hashes, one of which agrees with a probability of 1 - (1 - s^3)^40 for a similarity
+s: 0.9996 for 0.57, the similarity to a copy with every tenth word changed (Leskovec et al. 2020, section 3.4). The
+sets themselves then decide.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+RUN = 3
+"""Words in a run."""
+BANDS, ROWS = 40, 3
+"""Bands of a signature, and the hashes of each."""
+_LATEST = 8
+"""Earlier documents in a band's group with which a document is compared, besides the first."""
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+_random = np.random.Generator(np.random.PCG64(20260101))
+_MASKS = _random.integers(1 << 32, size=BANDS * ROWS, dtype=np.uint32)
+_FACTORS = _random.integers(1 << 31, size=BANDS * ROWS, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+_PLACES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
+_MOST_WORDS = 1 << 20
+
+
+class Print(NamedTuple):
+    """What is kept of a document.
+
+    Attributes:
+        content: a hash of its words in order.
+        runs: the hashes of its runs of words, each once, sorted.
+        bands: uint64 [BANDS].
+    """
+
+    content: int
+    runs: U32
+    bands: U64
+
+
+class Printer:
+    """Makes prints; keeps the hashes of words, because most come again."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, int] = {}
+
+    def __call__(self, words: Sequence[str]) -> Print:
+        """The print of a document with one word or more."""
+        if len(self._hashes) > _MOST_WORDS:
+            self._hashes.clear()
+        hashes = self._hashes
+        for word in words:
+            if word not in hashes:
+                hashes[word] = int.from_bytes(
+                    hashlib.blake2b(word.encode(), digest_size=8).digest(), "little"
+                )
+        own = np.array([hashes[word] for word in words], np.uint64)
+        content = int.from_bytes(hashlib.blake2b(own.tobytes(), digest_size=8).digest(), "little")
+        width = max(1, len(own) - RUN + 1)
+        mixed = np.zeros(width, np.uint64)
+        for place, factor in enumerate(_PLACES):
+            part = own[place : place + width]
+            mixed[: len(part)] += part * factor  # modulo 2^64
+            mixed ^= mixed >> np.uint64(29)
+        runs = np.unique((mixed >> np.uint64(32)).astype(np.uint32))
+        return Print(content, runs, _bands(runs))
+
+
+def _bands(runs: U32) -> U64:
+    least = ((runs[:, None] ^ _MASKS) * _FACTORS).min(axis=0)  # modulo 2^32
+    bands = np.zeros(BANDS, np.uint64)
+    for row in least.reshape(BANDS, ROWS).T.astype(np.uint64):
+        bands = (bands ^ row) * _PLACES[0]
+        bands ^= bands >> np.uint64(31)
+    return bands
+
+
+def similarity(one: U32, other: U32) -> float:
+    """The share of runs that both have among those that either has."""
+    common = len(np.intersect1d(one, other, assume_unique=True))
+    return common / (len(one) + len(other) - common)
+
+
+def first_with(contents: U64) -> NDArray[np.int64]:
+    """For each document the number of the first with the same content, int64 [documents]."""
+    _, first, numbers = np.unique(contents, return_index=True, return_inverse=True)
+    return first[numbers]
+
+
+def candidates(bands: Sequence[U64]) -> U64:
+    """Pairs of documents with an equal band, as later * 2^32 + earlier, sorted; each once.
+
+    `bands`: for each band, its values in all documents, in their order.
+    """
+    pairs = [np.zeros(0, np.uint64)]
+    for values in bands:
+        order = np.argsort(values, kind="stable").astype(np.uint64)
+        same = values[order[1:]] == values[order[:-1]]
+        starts = (
+            np.arange(len(values))
+            if not len(values)
+            else np.maximum.accumulate(np.where(np.concatenate([[True], ~same]), np.arange(len(values)), 0))
+        )
+        for back in range(1, _LATEST + 1):
+            places = np.arange(back, len(values))
+            places = places[places - back >= starts[places]]
+            pairs.append(order[places] << np.uint64(32) | order[places - back])
+        later = np.flatnonzero(np.arange(len(values)) - starts > _LATEST)
+        pairs.append(order[later] << np.uint64(32) | order[starts[later]])
+    return np.unique(np.concatenate(pairs))
+
+
+class Near(NamedTuple):
+    """A near copy: its number, that of the earlier document that stays, and their similarity."""
+
+    document: int
+    kept: int
+    similarity: float
+
+
+def near_copies(pairs: U64, runs: Sequence[U32], threshold: float) -> Iterator[Near]:
+    """The documents that are near copies of an earlier one that stays, in their order."""
+    kept: dict[int, int] = {}
+    later, earlier = (pairs >> np.uint64(32)).tolist(), (pairs & np.uint64((1 << 32) - 1)).tolist()
+    for document, other in zip(later, earlier, strict=True):
+        if document in kept:
+            continue
+        other = kept.get(other, other)
+        if (found := similarity(runs[document], runs[other])) >= threshold:
+            kept[document] = other
+            yield Near(document, other, found)

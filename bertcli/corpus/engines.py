@@ -1,0 +1,85 @@
+"""Work that is cut into pieces, on the executors of datatrove: this machine, Slurm, Ray.
+
+A piece writes its own files, and what is there already is not computed again. So the number of tasks, their
+order and kills change nothing in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bertcli.corpus.streams import import_extra
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report, working
+
+Engine = Literal["local", "slurm", "ray"]
+ERROR = "error.txt"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a work; it begins when the one before has ended.
+
+    Attributes:
+        name: what it does, for the user.
+        pieces: folder -> their number.
+        work: called with the folder and the number of a piece.
+    """
+
+    name: str
+    pieces: Callable[[Path], int]
+    work: Callable[[Path, int], None]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Where the stages are computed.
+
+    Attributes:
+        tasks: the parts that a stage's pieces are divided into.
+        workers: tasks at the same time.
+    """
+
+    engine: Engine
+    tasks: int
+    workers: int
+
+
+def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: Report) -> None:
+    """Compute all stages in `folder`. Raises the `UserError` of a piece."""
+    (folder / ERROR).unlink(missing_ok=True)
+    for number, stage in enumerate(stages):
+        executor = _executor(stage, folder, placing, folder / f"logs-{number}")
+        report(stage.name)
+        with working(lambda stage=stage: stage.name):
+            executor.run()
+        if (folder / ERROR).exists():
+            raise UserError((folder / ERROR).read_text(encoding="utf-8"))
+
+
+def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
+    local = import_extra("datatrove.executor.local", "scale", "the work is divided by datatrove", "that")
+    log = import_extra("datatrove.utils.logging", "scale", "the work is divided by datatrove", "that")
+    log.logger.disable("datatrove")
+    given = {"tasks": placing.tasks, "logging_dir": str(logs), "skip_completed": False}
+    return local.LocalPipelineExecutor([_Pieces(stage, folder)], workers=placing.workers, **given)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """A step of a pipeline: the pieces of one task. An error is written, since a pool would add tracebacks."""
+
+    stage: Stage
+    folder: Path
+
+    def __call__(self, data: Any, rank: int, world_size: int) -> None:
+        """Compute the pieces rank, rank + world_size, ..."""
+        del data
+        try:
+            for piece in range(rank, self.stage.pieces(self.folder), world_size):
+                self.stage.work(self.folder, piece)
+        except UserError as error:
+            (self.folder / ERROR).write_text(str(error), encoding="utf-8")
