@@ -14,7 +14,8 @@ Similarity = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class CleanConfig(Section):
-    """The rules of `bertcli clean`, in their order. null or false: the rule is off. Training reads none of them."""
+    """The rules of `bertcli clean`, in their order; training reads none of them. null or false: the rule is
+    off."""
 
     mend: bool = True
     """Mend text that was decoded in a wrong encoding (ftfy), and remove control characters."""
@@ -28,8 +29,9 @@ class CleanConfig(Section):
     language: bool = True
     """Leave out documents that are likely not in the language of their source."""
     copies: bool = True
-    """Leave out documents with the words of an earlier one. Case, punctuation and line breaks do not count."""
+    """Leave out documents with the words of an earlier one. Case, punctuation and line breaks do not
+    count."""
     near_copies: Similarity | None = 0.45
-    """Similarity from which on a document is left out as a near copy of an earlier one: the runs of three words
-    that both have, as a share of those that either has (Broder 1997). A copy in which every tenth word was changed has
-    0.57, documents that share a half have 0.33."""
+    """Similarity from which on a document is left out as a near copy of an earlier one: the runs of three
+    words that both have, as a share of those that either has (Broder 1997). A copy in which every tenth word
+    was changed has 0.57, documents that share a half have 0.33."""

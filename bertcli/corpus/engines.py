@@ -64,13 +64,22 @@ def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
     local = import_extra("datatrove.executor.local", "scale", "the work is divided by datatrove", "that")
     log = import_extra("datatrove.utils.logging", "scale", "the work is divided by datatrove", "that")
     log.logger.disable("datatrove")
+
+    class Quiet(local.LocalPipelineExecutor):
+        """Its tasks log to their files alone: a task that is not the first of its node is quiet."""
+
+        def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
+            del local_rank
+            return super()._run_for_rank(rank, 1, node_rank)
+
     given = {"tasks": placing.tasks, "logging_dir": str(logs), "skip_completed": False}
-    return local.LocalPipelineExecutor([_Pieces(stage, folder)], workers=placing.workers, **given)
+    return Quiet([_Pieces(stage, folder)], workers=placing.workers, **given)
 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """A step of a pipeline: the pieces of one task. An error is written, since a pool would add tracebacks."""
+    """A step of a pipeline: the pieces of one task. An error is written to a file, since a pool would add a
+    traceback."""
 
     stage: Stage
     folder: Path

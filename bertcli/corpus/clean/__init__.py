@@ -1,1 +1,1 @@
-"""A corpus without copies, noise and what is not text: the rules of `bertcli clean`, and its work in stages."""
+"""A corpus without copies and noise: the rules of `bertcli clean`, and its work in stages."""

@@ -1,13 +1,13 @@
 """Copies and near copies of documents: signatures of their words, and which documents are left out.
 
-Two documents are compared by their sets of runs of three words (Broder 1997). Signatures of least hashes find
-candidates: 40 bands of three hashes, one of which agrees with a probability of 1 - (1 - s^3)^40 for a similarity
-s: 0.9996 for 0.57, the similarity to a copy with every tenth word changed (Leskovec et al. 2020, section 3.4). The
-sets themselves then decide.
+Two documents are compared by their sets of runs of three words (Broder 1997). Signatures of least hashes
+find candidates: 40 bands of three hashes, one of which agrees with a probability of 1 - (1 - s^3)^40 for a
+similarity s (Leskovec et al. 2020, section 3.4): 0.9996 for 0.57, the similarity to a copy with every tenth
+word changed. The sets themselves then decide.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,11 +56,8 @@ class Printer:
         hashes = self._hashes
         for word in words:
             if word not in hashes:
-                hashes[word] = int.from_bytes(
-                    hashlib.blake2b(word.encode(), digest_size=8).digest(), "little"
-                )
+                hashes[word] = _hash(word.encode())
         own = np.array([hashes[word] for word in words], np.uint64)
-        content = int.from_bytes(hashlib.blake2b(own.tobytes(), digest_size=8).digest(), "little")
         width = max(1, len(own) - RUN + 1)
         mixed = np.zeros(width, np.uint64)
         for place, factor in enumerate(_PLACES):
@@ -68,7 +65,11 @@ class Printer:
             mixed[: len(part)] += part * factor  # modulo 2^64
             mixed ^= mixed >> np.uint64(29)
         runs = np.unique((mixed >> np.uint64(32)).astype(np.uint32))
-        return Print(content, runs, _bands(runs))
+        return Print(_hash(own.tobytes()), runs, _bands(runs))
+
+
+def _hash(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
 def _bands(runs: U32) -> U64:
@@ -92,7 +93,7 @@ def first_with(contents: U64) -> NDArray[np.int64]:
     return first[numbers]
 
 
-def candidates(bands: Sequence[U64]) -> U64:
+def candidates(bands: Iterable[U64]) -> U64:
     """Pairs of documents with an equal band, as later * 2^32 + earlier, sorted; each once.
 
     `bands`: for each band, its values in all documents, in their order.
@@ -101,16 +102,14 @@ def candidates(bands: Sequence[U64]) -> U64:
     for values in bands:
         order = np.argsort(values, kind="stable").astype(np.uint64)
         same = values[order[1:]] == values[order[:-1]]
-        starts = (
-            np.arange(len(values))
-            if not len(values)
-            else np.maximum.accumulate(np.where(np.concatenate([[True], ~same]), np.arange(len(values)), 0))
-        )
+        numbers = np.arange(len(values))
+        begins = np.concatenate([np.ones(min(1, len(values)), np.bool_), ~same])
+        starts = np.maximum.accumulate(np.where(begins, numbers, 0))
         for back in range(1, _LATEST + 1):
-            places = np.arange(back, len(values))
+            places = numbers[back:]
             places = places[places - back >= starts[places]]
             pairs.append(order[places] << np.uint64(32) | order[places - back])
-        later = np.flatnonzero(np.arange(len(values)) - starts > _LATEST)
+        later = np.flatnonzero(numbers - starts > _LATEST)
         pairs.append(order[later] << np.uint64(32) | order[starts[later]])
     return np.unique(np.concatenate(pairs))
 
@@ -126,11 +125,11 @@ class Near(NamedTuple):
 def near_copies(pairs: U64, runs: Sequence[U32], threshold: float) -> Iterator[Near]:
     """The documents that are near copies of an earlier one that stays, in their order."""
     kept: dict[int, int] = {}
-    later, earlier = (pairs >> np.uint64(32)).tolist(), (pairs & np.uint64((1 << 32) - 1)).tolist()
-    for document, other in zip(later, earlier, strict=True):
+    later, earlier = pairs >> np.uint64(32), pairs & np.uint64((1 << 32) - 1)
+    for document, other in zip(map(int, later), map(int, earlier), strict=True):
         if document in kept:
             continue
-        other = kept.get(other, other)
-        if (found := similarity(runs[document], runs[other])) >= threshold:
-            kept[document] = other
-            yield Near(document, other, found)
+        first = kept.get(other, other)
+        if (found := similarity(runs[document], runs[first])) >= threshold:
+            kept[document] = first
+            yield Near(document, first, found)

@@ -109,9 +109,7 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
         if line != paragraph:
             changed += 1
             if len(examples) < _EXAMPLES:
-                where = next(
-                    i for i, pair in enumerate(zip(paragraph + " ", line + "  ")) if pair[0] != pair[1]
-                )
+                where = next(at for at in range(len(paragraph)) if paragraph[at] != line[at : at + 1])
                 part = slice(max(0, where - 30), where + 50)
                 examples.append(
                     {"file": path, "document": number, "before": paragraph[part], "after": line[part]}
@@ -174,9 +172,10 @@ def judge_file(folder: Path, file: int) -> None:
         else:
             bands.append(np.zeros((1, BANDS), np.uint64))
         removed = len(document.lines) - len(lines)
-        for name in [rule] if rule else ["shared_lines"] * bool(removed):
+        noted: Rule | None = rule or ("shared_lines" if removed else None)
+        if noted is not None:
             text = lines if rule else [line for line in document.lines if line not in set(lines)]
-            _note(of_rule.setdefault(name, []), plan.files[file][0], document.number, text)
+            _note(of_rule.setdefault(noted, []), plan.files[file][0], document.number, text)
         number = 0 if rule is None else RULES.index(rule) + 1
         size = sum(len(line.encode()) + 1 for line in lines)
         rows.append((number, content, number_of_runs, size, removed))
@@ -245,11 +244,8 @@ def decide(folder: Path, _: int) -> None:
     if plan.clean.copies:
         first = stays[first_with(columns[stays, 1])]
         again = first != stays
-        rules[stays[again]], kept[stays[again]], similar[stays[again]] = (
-            RULES.index("copies") + 1,
-            first[again],
-            1.0,
-        )
+        rules[stays[again]], kept[stays[again]] = RULES.index("copies") + 1, first[again]
+        similar[stays[again]] = 1.0
         stays = stays[~again]
     if plan.clean.near_copies is not None:
         bands = (np.concatenate([each["bands"][:, band] for each in judged])[stays] for band in range(BANDS))
@@ -315,8 +311,8 @@ def write_shard(folder: Path, number: int) -> None:
                 continue
             for place, (document, lines) in enumerate(documents(folder, file), start=begin):
                 if shard.first <= place < shard.last and rules[place] == 0:
-                    value = {"text": "\n".join(lines), "source": names[source], "file": name}
-                    value["document"] = document.number
+                    came = {"source": names[source], "file": name, "document": document.number}
+                    value = {"text": "\n".join(lines), **came}
                     out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
 
 
@@ -339,7 +335,7 @@ def _write_array(path: Path, array: NDArray[Any]) -> None:
 
 def _write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
     data = io.BytesIO()
-    np.savez(data, **arrays)
+    np.savez(data, allow_pickle=False, **arrays)
     _write_bytes(path, data.getvalue())
 
 
