@@ -27,7 +27,7 @@ bench = group(
 )
 
 Preset = Annotated[
-    Literal["tiny", "mini", "small", "medium", "base", "large"],
+    Literal["tiny", "micro", "mini", "small", "medium", "base", "large"],
     option(..., "Size of the model: layers and hidden size."),
 ]
 Family = Annotated[FamilyName, option(..., "Model family (model.family).")]

@@ -13,13 +13,15 @@ HEAD_SIZE = 64
 
 PRESETS: dict[str, tuple[int, int]] = {
     "tiny": (2, 128),
+    "micro": (2, 256),
     "mini": (4, 256),
     "small": (4, 512),
     "medium": (8, 512),
     "base": (12, 768),
     "large": (24, 1024),
 }
-"""Name -> (layers, hidden). The other sizes follow: heads = hidden / 64, feed-forward = 4 x hidden
+"""Name -> (layers, hidden), from the smallest. Turc et al. 2019 published those up to medium; micro has no
+name there. The other sizes follow: heads = hidden / 64, feed-forward = 4 x hidden
 (modernbert 1.5 x)."""
 
 
@@ -55,7 +57,7 @@ class ModelConfig(Section, Generic[ByText]):
 
     family: FamilyName | None = None
     """The model's family. null: bert, or the family of `init_from`."""
-    preset: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = "base"
+    preset: Literal["tiny", "micro", "mini", "small", "medium", "base", "large"] | None = "base"
     """A published size of BERT. null: all sizes are given one by one."""
     layers: Layers | None = None
     """Number of layers. null: the preset's."""

@@ -23,6 +23,7 @@ def test_defaults_need_only_output_dir_and_files() -> None:
     ("preset", "sizes"),
     [
         ("tiny", (2, 128, 2, 512)),
+        ("micro", (2, 256, 4, 1024)),
         ("mini", (4, 256, 4, 1024)),
         ("small", (4, 512, 8, 2048)),
         ("medium", (8, 512, 8, 2048)),
@@ -32,7 +33,7 @@ def test_defaults_need_only_output_dir_and_files() -> None:
 )
 def test_presets(preset, sizes) -> None:
     assert ModelConfig(preset=preset).sizes() == sizes
-    assert len(PRESETS) == 6
+    assert len(PRESETS) == 7
 
 
 def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:

@@ -11,6 +11,7 @@ from tests.decided import model_config
     ("preset", "parameters"),
     [
         ("tiny", 4_433_468),
+        ("micro", 9_688_380),
         ("mini", 11_267_900),
         ("small", 29_058_876),
         ("medium", 41_668_412),

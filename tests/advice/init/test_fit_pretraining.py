@@ -61,7 +61,8 @@ def fitted(ready: Prepared, seconds: float, tokens: float = PLENTY, longest: flo
 
 
 @pytest.mark.parametrize(
-    ("rate", "preset"), [(2e9, "tiny"), (3e11, "mini"), (1.5e12, "small"), (1e14, "base"), (1e15, "large")]
+    ("rate", "preset"),
+    [(2e9, "tiny"), (3e10, "micro"), (3e11, "mini"), (1.5e12, "small"), (1e14, "base"), (1e15, "large")],
 )
 def test_a_faster_machine_trains_a_larger_model(machine, ready: Prepared, rate: float, preset: str) -> None:
     machine(rate)
