@@ -34,6 +34,7 @@ COMMANDS = {
     "convert": "folders",
     "export": "folders",
     "extend-vocab": "folders",
+    "clean": "stores",
     "prepare": "stores",
     "check-data": "data",
     "verify-resume": "train",

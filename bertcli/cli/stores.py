@@ -1,4 +1,4 @@
-"""`bertcli prepare`, `tokenizer`: a corpus -> a vocabulary and a token store."""
+"""`bertcli clean`, `prepare`, `tokenizer`: a corpus -> a cleaned one, a vocabulary, a token store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.options import Config, Json, Set, argument, flag, group, option
+from bertcli.cli.options import Config, Json, Set, argument, count, flag, group, option
 from bertcli.config.limits import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
 from bertcli.system.errors import UserError
@@ -18,6 +18,43 @@ from bertcli.system.terminal import say
 if TYPE_CHECKING:
     from bertcli.config.run import PretrainRecipe
     from bertcli.corpus.token_store import OpenStore
+
+
+def clean(
+    config: Config,
+    out: Path = argument(..., "The folder to write: a new one.", "OUT"),
+    set_: Set = None,
+    dry_run: bool = flag("Write no text: only say what each rule would take.", "--dry-run"),
+    tasks: int | None = count(None, "Parts that the files are divided into. Default: four for each worker."),
+    workers: int | None = count(None, "Parts in work at the same time. Default: one for each core."),
+    json_: Json = False,
+) -> None:
+    """Write the corpus without noise and copies, and say what was left out, with examples.
+
+    The rules are the keys of the section `clean`. The text is written to OUT/text as JSON lines, each
+    document with the file it came from; OUT/report.html shows what each rule took. An interrupted work goes
+    on, and the text does not depend on the number of tasks or workers. Needs the extra `scale`.
+
+    Example: bertcli clean configs/novels.yaml cleaned --dry-run
+    """
+    import os
+
+    from bertcli.config import load, schema
+    from bertcli.corpus.clean.run import account_lines, clean_corpus
+    from bertcli.corpus.engines import Placing
+    from bertcli.reports.cleaning import cleaning_page
+
+    run = load.load_config(schema.PretrainConfig, config, set_)
+    workers = workers or len(os.sched_getaffinity(0))
+    placing = Placing("local", tasks or 4 * workers, workers)
+    account = clean_corpus(run, out, placing, dry_run=dry_run, page=cleaning_page, report=say)
+    if json_:
+        print(json.dumps(account, ensure_ascii=False))
+        return
+    for line in account_lines(account):
+        say(line)
+    if not dry_run:
+        print(out)
 
 
 def prepare(

@@ -10,6 +10,7 @@ from typing import Annotated, Generic, Literal, Never, Self
 
 from pydantic import Field, model_validator
 
+from bertcli.config.clean import CleanConfig
 from bertcli.config.corpus import CorpusConfig
 from bertcli.config.limits import MOST, MOST_TOKENS
 from bertcli.config.model import ModelConfig
@@ -193,6 +194,7 @@ class PretrainConfig(Section, Generic[ByText, ByMachine]):
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
+    clean: CleanConfig = CleanConfig()
 
     _check_kind = model_validator(mode="before")(refuse_other_kind("corpus", "task", "bertcli finetune"))
 

@@ -66,14 +66,16 @@ def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
     log.logger.disable("datatrove")
 
     class Quiet(local.LocalPipelineExecutor):
-        """Its tasks log to their files alone: a task that is not the first of its node is quiet."""
+        """Its tasks do not log: what they have to say is in the folder."""
 
-        def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
-            del local_rank
-            return super()._run_for_rank(rank, 1, node_rank)
+        def _launch_run_for_rank(self, *arguments: Any, **named: Any) -> Any:
+            log.logger.disable("datatrove")
+            return super()._launch_run_for_rank(*arguments, **named)
 
-    given = {"tasks": placing.tasks, "logging_dir": str(logs), "skip_completed": False}
-    return Quiet([_Pieces(stage, folder)], workers=placing.workers, **given)
+    tasks = max(1, min(placing.tasks, stage.pieces(folder)))
+    workers = min(placing.workers, tasks)
+    given = {"tasks": tasks, "workers": workers, "logging_dir": str(logs), "skip_completed": False}
+    return Quiet([_Pieces(stage, folder)], **given)
 
 
 @dataclass(frozen=True)

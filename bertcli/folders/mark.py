@@ -24,7 +24,7 @@ from bertcli.system.files import file_hash, plain_bytes, plain_text, sync, write
 
 NOTE = ".bertcli.json"
 MARK = ".bertcli-unfinished.json"
-Kind = Literal["run", "store", "tensorboard"]
+Kind = Literal["run", "store", "tensorboard", "clean"]
 _BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
 """Names of the folders that `new_marked_folder` makes for `bertcli.folders.sealed`."""
 

@@ -35,6 +35,9 @@ RULES: tuple[Rule, ...] = (
     *("mend", "shared_lines", "fewest_words", "repetition", "language", "copies", "near_copies"),
 )
 """The rules in their order; in arrays, rule n is n + 1, and 0 means that a document stays."""
+COLUMNS = ("rule", "content", "runs", "bytes", "removed", "mended")
+"""What `judged` has of a document: the rule against it, its print, the size of what stays, removed and mended
+lines."""
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
 _EXAMPLES = 5
@@ -158,7 +161,7 @@ def judge_file(folder: Path, file: int) -> None:
     plan, printer = plan_of(folder), Printer()
     source = plan.files[file][1]
     language, of_rule = plan.corpus.of(source).language, dict[Rule, list[dict[str, Any]]]()
-    rows: list[tuple[int, int, int, int, int]] = []
+    rows: list[tuple[int, ...]] = []
     bands, runs = [np.zeros((0, BANDS), np.uint64)], [np.zeros(0, np.uint32)]
     for document, lines in documents(folder, file):
         words = words_of("\n".join(lines))
@@ -178,9 +181,9 @@ def judge_file(folder: Path, file: int) -> None:
             _note(of_rule.setdefault(noted, []), plan.files[file][0], document.number, text)
         number = 0 if rule is None else RULES.index(rule) + 1
         size = sum(len(line.encode()) + 1 for line in lines)
-        rows.append((number, content, number_of_runs, size, removed))
+        rows.append((number, content, number_of_runs, size, removed, document.mended))
     _write_json(folder / "judged" / f"{file:05}.examples.json", of_rule)
-    columns = np.array(rows, np.uint64).reshape(-1, 5)
+    columns = np.array(rows, np.uint64).reshape(-1, len(COLUMNS))
     _write_arrays(
         folder / "judged" / f"{file:05}.npz",
         columns=columns,
