@@ -1,0 +1,179 @@
+"""`bertcli clean` end to end: what each rule takes, and the same bytes for any tasks, workers and kills."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.corpus.clean import run, stages
+from bertcli.corpus.clean.run import clean_corpus
+from bertcli.corpus.engines import Placing
+from bertcli.system.errors import UserError
+from tests.corpus.builds import contents, make_config, short_chapters
+from tests.small_runs import write_config
+
+HERE = Placing("local", 1, 1)
+MENU = "Home\nAbout us\nContact and imprint\n"
+RULES = ("mend", "shared_lines", "fewest_words", "repetition", "language", "copies", "near_copies")
+
+
+def write_dirty(folder: Path) -> dict[str, Any]:
+    """Two sources: pages with a menu, and chapters; in each something for every rule."""
+    chapters = [chapter for chapter in short_chapters() if len(chapter) > 1200]
+    pages = [MENU + chapter + "\nAll rights reserved" for chapter in chapters[:14]]
+    words = chapters[20].split(" ")
+    for place in random.Random(0).sample(range(len(words)), len(words) // 20):
+        words[place] = "changed"
+    dirty = [
+        chapters[20],
+        chapters[20].upper().replace("\n", " \n\n".replace("\n\n", "\n")),
+        " ".join(words),
+        "too short",
+        "\n".join(["buy now at the best price in town"] * 12),
+        "Es war einmal ein Müller, der hatte drei Söhne, eine Mühle, einen Esel und einen Kater. Die Söhne "
+        "mußten mahlen, der Esel Getreide holen und Mehl forttragen.",
+        chapters[21] + "\nThe cafÃ© was closed\x07 on Sunday.",
+    ]
+    (folder / "pages").mkdir()
+    for number in range(2):
+        (folder / "pages" / f"{number}.txt").write_text("\n\n".join(pages[number::2]), encoding="utf-8")
+    lines = [json.dumps({"text": text}) for text in [*chapters[22:30], *dirty]]
+    (folder / "dirty.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    sources = [
+        {"files": str(folder / "pages"), "name": "pages"},
+        {"files": str(folder / "dirty.jsonl"), "format": "jsonl", "name": "dirty"},
+    ]
+    return {"output_dir": str(folder / "run"), "corpus": {"sources": sources}}
+
+
+def cleaned(
+    config: Any, out: Path, placing: Placing = HERE, say: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    return clean_corpus(config, out, placing, dry_run=False, page=lambda account: "a page", report=say)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Any:
+    value = write_dirty(tmp_path)
+    given = make_config(tmp_path).model_dump(exclude_unset=True)
+    given["corpus"] = {"files": [], **value["corpus"]}
+    return type(make_config(tmp_path)).model_validate(given)
+
+
+def test_each_rule_takes_what_it_is_for(tmp_path: Path, run_bertcli) -> None:
+    path = write_config(tmp_path / "c.yaml", write_dirty(tmp_path))
+    out = tmp_path / "cleaned"
+    code, printed, said = run_bertcli("clean", path, out, "--workers", 1, "--dry-run", "--json")
+    assert code == 0, said
+    assert not out.exists()
+    code, printed, said = run_bertcli("clean", path, out, "--workers", 1, "--json")
+    assert code == 0, said
+    assert "going on with the interrupted work" in said
+    account = json.loads(printed)
+    assert account == json.loads((out / "clean.json").read_text(encoding="utf-8"))
+    took = {
+        rule: {name: each["documents"] for name, each in of.items()} for rule, of in account["rules"].items()
+    }
+    assert took == {
+        "mend": {"pages": 0, "dirty": 1},
+        "shared_lines": {"pages": 14, "dirty": 0},
+        "fewest_words": {"pages": 0, "dirty": 1},
+        "repetition": {"pages": 0, "dirty": 1},
+        "language": {"pages": 0, "dirty": 1},
+        "copies": {"pages": 0, "dirty": 1},
+        "near_copies": {"pages": 0, "dirty": 1},
+    }
+    assert account["rules"]["shared_lines"]["pages"]["lines"] == 14 * 4
+    assert {rule: bool(some) for rule, some in account["examples"].items()} == dict.fromkeys(RULES, True)
+    assert account["examples"]["mend"][0]["after"].endswith("The café was closed on Sunday.")
+    (near,) = account["examples"]["near_copies"]
+    assert near["as"]["document"] == near["document"] - 2
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert all(f'id="{rule}"' in page for rule in RULES)
+    code, printed, said = run_bertcli("clean", path, out)
+    assert code == 2
+    assert "exists already; name a new folder" in said
+    again = {
+        "output_dir": str(tmp_path / "again"),
+        "corpus": {"files": str(out / "text"), "format": "jsonl", "heldout_fraction": 0.0},
+    }
+    code, printed, said = run_bertcli("prepare", write_config(tmp_path / "again.yaml", again), "--json")
+    assert code == 0, said
+    assert json.loads(printed)["documents"] == account["kept_documents"] == 14 + 8 + 2
+
+
+def test_tasks_workers_and_kills_change_no_byte(config: Any, tmp_path: Path, monkeypatch) -> None:
+    expected = cleaned(config, tmp_path / "one")
+    bytes_ = contents(tmp_path / "one")
+    assert cleaned(config, tmp_path / "two", Placing("local", 3, 2)) == expected
+    assert contents(tmp_path / "two") == bytes_
+    out = tmp_path / "killed"
+    write, left = stages._write_bytes, 0
+
+    def killed(path: Path, data: bytes) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        write(path, data)
+
+    for files in (0, 1, 2, 3, 4):  # written before the kill
+        left = files
+        with monkeypatch.context() as patch:
+            patch.setattr(stages, "_write_bytes", killed)
+            with pytest.raises(KeyboardInterrupt):
+                cleaned(config, out)
+    lines: list[str] = []
+    assert cleaned(config, out, Placing("local", 2, 1), lines.append) == expected
+    assert contents(out) == bytes_
+    assert any("going on with the interrupted work" in line for line in lines)
+
+
+def test_shards_hold_one_source_and_about_their_size(config: Any, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(stages, "SHARD_BYTES", 5_000)
+    account = cleaned(config, tmp_path / "out")
+    names = sorted(
+        str(path.relative_to(tmp_path / "out" / "text")) for path in (tmp_path / "out").rglob("*.zst")
+    )
+    assert len(names) > 4
+    assert names[0] == "dirty/00000.jsonl.zst"
+    assert account["kept_documents"] == 24
+
+
+def test_rules_that_are_off_take_nothing(config: Any, tmp_path: Path) -> None:
+    off = dict.fromkeys(("shared_lines", "fewest_words", "near_copies"))
+    off |= dict.fromkeys(("mend", "repetition", "language", "copies"), False)
+    changed = type(config).model_validate(config.model_dump(exclude_unset=True) | {"clean": off})
+    account = cleaned(changed, tmp_path / "out")
+    assert account["kept_documents"] == account["documents"] == 14 + 8 + 7
+    assert not any(each["documents"] for of in account["rules"].values() for each in of.values())
+
+
+def test_another_folder_is_left_alone(config: Any, tmp_path: Path) -> None:
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial" / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"out\.partial: bertcli did not make this folder; move it"):
+        cleaned(config, tmp_path / "out")
+    assert (tmp_path / "out.partial" / "mine.txt").read_text() == "mine"
+
+
+def test_other_rules_begin_anew(config: Any, tmp_path: Path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "_account", lambda folder: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            cleaned(config, tmp_path / "out")
+    value = config.model_dump(exclude_unset=True) | {"clean": {"fewest_words": 5}}
+    lines: list[str] = []
+    cleaned(type(config).model_validate(value), tmp_path / "out", say=lines.append)
+    assert not any("going on" in line for line in lines)
+
+
+def test_an_unreadable_file_is_said_without_a_traceback(config: Any, tmp_path: Path) -> None:
+    (tmp_path / "dirty.jsonl").write_text('{"text": "one"}\n{"no": "text"}\n')
+    with pytest.raises(UserError, match=r"dirty\.jsonl, line 2: no key 'text', got the keys no"):
+        cleaned(config, tmp_path / "out")
