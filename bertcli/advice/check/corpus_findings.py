@@ -53,6 +53,9 @@ def corpus_findings(
     ]
 
 
+CLEANS = "bertcli clean CONFIG OUT does it"
+
+
 def _stops(config: PretrainConfig, counts: CorpusCounts) -> Iterator[Finding]:
     if counts.progress.text.documents == 0 and any(finding.fails for finding in counts.findings):
         return  # a finding already says that nothing could be read
@@ -118,11 +121,11 @@ def _faults(counts: CorpusCounts) -> Iterator[Finding]:
 def _repeats(counts: CorpusCounts, figures: dict[str, Any]) -> Iterator[Finding]:
     if counts.documents.times().value:
         share = counts.documents.num_bytes().value / max(1, figures["bytes"])
-        mend = "leave the copies out: the model memorizes text that occurs twice"
+        mend = f"leave the copies out: the model memorizes text that occurs twice; {CLEANS}"
         yield _repeat(counts, counts.documents, "documents", mend=mend, share=share)
     share = figures["repeated_lines_share"]
     if share > REPEATED_LINES:
-        mend = "leave out headers, footers, licenses and copies"
+        mend = f"leave out headers, footers, licenses and copies; {CLEANS}"
         yield _repeat(counts, counts.repeated_lines, "lines", mend=mend, share=share)
 
 
@@ -150,8 +153,8 @@ def _other_language(
     yield Finding(
         f"{_percent(share)} of the text is likely not {' or '.join(config.corpus.languages)}: {named}; it is "
         f"{number:,} of {counts.identified.count:,} sampled lines",
-        "set corpus.language to the language of the text, or leave the other text out; py3langid identifies "
-        f"lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
+        f"set corpus.language to the language of the text, or leave the other text out; {CLEANS}. py3langid "
+        f"identifies lines of {FEWEST_LETTERS} letters and more, and may confuse similar languages",
         places=tuple(first[:PLACES]),
         share=share,
     )

@@ -55,11 +55,12 @@ _SUSPECT = re.compile("[ÂÃÄÅÎÏÐÑØÙ×â-éï\ufffd](?:(?<=\ufffd)|[^\x0
 FAULT_TEXTS: dict[Fault, tuple[str, str]] = {
     "mojibake": (
         "hold mojibake: text decoded by the wrong encoding (Ã© for é), or U+FFFD where a byte was lost",
-        "mend the text (the package ftfy repairs most of it), or name the encoding of its original",
+        "mend the text: bertcli clean CONFIG OUT repairs most of it; or name the encoding of its original",
     ),
     "control": (
         "hold control characters: old Mac line ends (\\r), page breaks (\\x0c), parts of a binary file",
-        "replace line ends and page breaks by newlines (tr '\\r\\f' '\\n'), and delete the others",
+        "replace line ends and page breaks by newlines (tr '\\r\\f' '\\n'); bertcli clean CONFIG OUT "
+        "deletes the others",
     ),
     "long": (
         f"are longer than {LONG_LINE:,} characters: tables, data, or text without line ends",

@@ -23,7 +23,8 @@ _REPEATED = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
 """Words in a run -> largest share of the characters that may stand in runs that occurred before."""
 _LINES, _CHARACTERS = 0.30, 0.20
 """Largest shares of repeated lines, and of the characters in them."""
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufff9-\ufffb\ufffe\uffff]")
+_BREAK = re.compile("[\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029]+")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\ufff9-\ufffb\ufffe\uffff]")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|\w+")
 """A word: of scripts without blanks between words, a sign."""
 
@@ -45,7 +46,7 @@ def mended(line: str) -> str:
     """
     if not line.isascii():
         line = unicodedata.normalize("NFC", _ftfy().fix_encoding(line))
-    return _CONTROL.sub("", line).strip()
+    return _CONTROL.sub("", _BREAK.sub(" ", line)).strip()
 
 
 def without_shared(lines: Sequence[str], is_shared: Sequence[bool]) -> list[str]:

@@ -34,7 +34,7 @@ from tests.wordpieces import wordpiece
 def prepared(store: OpenStore) -> dict[str, Any]:
     """What `prepare` says of a store, and its pairs, by the names of the check."""
     summary = summarize(store, seconds=1.0)
-    for name in ("store", "files", "store_bytes", "seconds", "mb_per_second"):
+    for name in ("store", "files", "sources", "store_bytes", "seconds", "mb_per_second"):
         del summary[name]
     for name in ("tokens_per_word", "unigram_entropy"):
         summary[name] = pytest.approx(summary[name])

@@ -25,6 +25,7 @@ GERMAN = [
         ("“Quotes” stay as they are — and dashes too…", "“Quotes” stay as they are — and dashes too…"),
         ("e\u0301 in two signs", "é in two signs"),
         ("  blanks at the ends \u200b", "blanks at the ends \u200b"),
+        ("a page\x0cbreak, a line\u2028and an old\rMac", "a page break, a line and an old Mac"),
         ("Größe, naïve, Ñandú, Привет, 日本語, 👍🏽", "Größe, naïve, Ñandú, Привет, 日本語, 👍🏽"),
     ],
 )
