@@ -35,7 +35,7 @@ def start_seconds(module: str) -> float:
 
 
 PRESETS = tuple(reversed(config_model.PRESETS))
-"""From the largest."""
+"""The presets, the largest first."""
 LENGTHS = (128, 64, 32)
 """Row lengths in tokens; a run takes the longest that the text fills, at least the last."""
 TOKENS_PER_WEIGHT = 5
