@@ -4,18 +4,15 @@ The path of the data: slots -> spans -> rows -> masks -> batch. A resume needs o
 loader processes, ranks and micro-batches only change how a step is divided.
 """
 
-import os
-import signal
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing.queues import Queue
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
 
 from bertcli.batches.batch import Batch
+from bertcli.batches.loader import load_steps
 from bertcli.batches.masking import MaskRule, mask_rows
 from bertcli.batches.pairs import draw_sizes
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
@@ -27,7 +24,6 @@ from bertcli.corpus.manifest import REBUILD
 from bertcli.corpus.token_store import OpenStore, TokenStore
 from bertcli.objectives.registry import OBJECTIVES, PairRule
 from bertcli.system.errors import UserError
-from bertcli.system.signals import leave_to_parent
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 MANY_READS = 20
@@ -187,16 +183,7 @@ class BatchStream:
 
     def steps(self, first: int, last: int, share: Share, workers: int) -> Iterator[list[MicroBatch]]:
         """A rank's share of steps [first, last), in order, prefetched by `workers` processes (0: none)."""
-        loader = DataLoader(
-            _Steps(self, share),
-            batch_size=None,
-            sampler=range(first, last),
-            num_workers=workers,
-            prefetch_factor=4 if workers else None,
-            worker_init_fn=_begin_worker,
-            pin_memory=torch.cuda.is_available(),
-        )
-        return _received(loader)
+        return load_steps(partial(self.micro_batches, share=share), range(first, last), workers)
 
 
 def pair_problem(rule: PairRule, store: TokenStore) -> str | None:
@@ -229,31 +216,6 @@ def training_stream(config: PretrainRecipe, store: OpenStore) -> BatchStream:
         sizes=sizes,
         shares=lambda step: config.corpus.shares(tokens, step, sizes.ramp_steps),
     )
-
-
-def _received(steps: Iterable[list[MicroBatch] | UserError]) -> Iterator[list[MicroBatch]]:
-    try:
-        for step in steps:
-            if isinstance(step, UserError):
-                raise step
-            yield step
-    except EOFError as error:  # the command line would take it for the user's Ctrl-D
-        raise ConnectionResetError("a loader process died while it sent a batch") from error
-
-
-@dataclass(frozen=True)
-class _Steps(Dataset[list[MicroBatch] | UserError]):
-    """The steps that a loader process reads. A `UserError` is returned, because torch would add a traceback
-    to it."""
-
-    stream: BatchStream
-    share: Share
-
-    def __getitem__(self, step: int) -> list[MicroBatch] | UserError:
-        try:
-            return self.stream.micro_batches(step, self.share)
-        except UserError as error:
-            return error
 
 
 class Rows(NamedTuple):
@@ -290,17 +252,3 @@ def build_rows(store: TokenStore, spans: Spans, tokenizer: Tokenizer, is_pair: b
             maskable[rows, starts + offset] = False
     segments = (in_b & real).astype(np.int64) if is_pair and frame.two_segments else np.zeros_like(ids)
     return Rows(ids, segments, maskable_BT=maskable, lengths_B=lengths)
-
-
-def _begin_worker(worker: int) -> None:
-    """Leave signals to the training process, and end where a batch cannot be sent."""
-    leave_to_parent()
-    signal.signal(signal.SIGBUS, signal.SIG_DFL)
-    Queue._on_queue_feeder_error = staticmethod(_end_worker)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _end_worker(error: BaseException, _: object) -> None:
-    """End a process that could not send a batch; otherwise the receiving process would wait forever."""
-    if "shared memory" in str(error) or "No space left" in str(error):
-        os.kill(os.getpid(), signal.SIGBUS)  # the system's signal for a write to full shared memory
-    os._exit(1)

@@ -175,7 +175,7 @@ def show_batch(
         cut = run.training.micro_batch_size
         micro_batch_size = run.training.largest_batch if cut == "auto" else cut
         steps = stream.steps(0, batches, share.Share(micro_batch_size), workers)
-        measured = stream_stats.measure_stream(stream, steps, store.tokenizer, run.corpus.source_names)
+        measured = stream_stats.measure_stream(stream, steps, store.tokenizer, names=run.corpus.source_names)
         measured["tokens_per_word"] = store.manifest.tokens_per_word
         print(json.dumps(measured) if json_ else _table(measured))
         return

@@ -36,7 +36,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Placing:
-    """Where the stages are computed.
+    """The machines and processes of the work.
 
     Attributes:
         tasks: the parts that a stage's pieces are divided into.
@@ -52,7 +52,7 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
     """Compute all stages in `folder`. Raises the `UserError` of a piece."""
     (folder / ERROR).unlink(missing_ok=True)
     for number, stage in enumerate(stages):
-        executor = _executor(stage, folder, placing, folder / f"logs-{number}")
+        executor = _executor(stage, folder, placing, logs=folder / f"logs-{number}")
         report(stage.name)
         with working(lambda stage=stage: stage.name):
             executor.run()
@@ -61,8 +61,8 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
 
 
 def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
-    local = import_extra("datatrove.executor.local", "scale", "the work is divided by datatrove", "that")
-    log = import_extra("datatrove.utils.logging", "scale", "the work is divided by datatrove", "that")
+    local = _part("datatrove.executor.local")
+    log = _part("datatrove.utils.logging")
     log.logger.disable("datatrove")
 
     class Quiet(local.LocalPipelineExecutor):
@@ -76,6 +76,10 @@ def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
     workers = min(placing.workers, tasks)
     given = {"tasks": tasks, "workers": workers, "logging_dir": str(logs), "skip_completed": False}
     return Quiet([_Pieces(stage, folder)], **given)
+
+
+def _part(module: str) -> Any:
+    return import_extra(module, "scale", "the work is divided by datatrove", doing="dividing it")
 
 
 @dataclass(frozen=True)

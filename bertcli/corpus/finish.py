@@ -217,7 +217,9 @@ def count_store(
 
     `files`: the name of each source -> its files.
     """
-    train_uses, heldout_uses = (_count_ids(folder, side, tokenizer.vocab_size, progress) for side in SIDES)
+    train_uses, heldout_uses = (
+        _count_ids(folder, side, tokenizer.vocab_size, progress=progress) for side in SIDES
+    )
     unknown = tokenizer.unk_id
     sources = [
         StoredSource(

@@ -211,7 +211,9 @@ def cut_sides(folder: Path, dtype: np.dtype[Any], progress: BuildProgress, fract
         }
         for source in progress.sources:
             if is_cut(source, fraction):
-                sources.append(_cut_source(folder, dtype, source, files, before=before, fraction=fraction))
+                sources.append(
+                    _cut_source(folder, dtype, source, files=files, before=before, fraction=fraction)
+                )
             else:
                 sources.append(source)
                 for name, side in source.sides.items():

@@ -216,7 +216,7 @@ def _open_side(
     """A side; `sources` counts each source on it, and `pieces` are those of `StoredSource`."""
     offsets = (_map(folder / f"{name}.bin", OFFSET_DTYPE) for name in ("sentences", "documents", "pairs"))
     sentence_starts, document_starts, pairs = offsets
-    side = TokenStore(_map(folder / "ids.bin", ids), sentence_starts, document_starts, pairs)
+    side = TokenStore(_map(folder / "ids.bin", ids), sentence_starts, document_starts, pairs=pairs)
     documents = sentences = tokens = 0
     for counts in [SideCounts(), *sources]:
         documents += counts.documents
@@ -253,7 +253,7 @@ def _reopen(
     ids, sentences, documents, pairs = (
         _map(Path(each[0]), np.dtype(each[1])) if isinstance(each, tuple) else each for each in arrays
     )
-    return TokenStore(ids, sentences, documents, pairs, bounds, texts)
+    return TokenStore(ids, sentences, documents, pairs=pairs, bounds=bounds, texts=texts)
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

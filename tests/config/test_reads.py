@@ -14,7 +14,9 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig, TrainingConfig
 from bertcli.config.section import Section
+from bertcli.corpus.clean.run import clean_corpus
 from bertcli.corpus.documents import read_paragraphs
+from bertcli.corpus.engines import Placing
 from bertcli.reports.build import write_report_if_asked
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch
@@ -80,6 +82,14 @@ def run_pretraining(folder: Path) -> None:
         "heldout_fraction": 0.2,
         "store": str(folder / "other-store"),
     }
+    clean_corpus(
+        check_config(PretrainConfig, config, "test"),
+        folder / "cleaned",
+        Placing("local", 1, 1),
+        dry_run=True,
+        page=lambda account: "",
+        report=lambda line: None,
+    )
     teacher = folder / "pretrained" / "model" / "generator"
     config["distillation"] = {"teacher": str(teacher), "weights": [5.0, 2.0, 0.0]}
     pretrain(check_config(PretrainConfig, config, "test"), resume=False, overwrite=False)

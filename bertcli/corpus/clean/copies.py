@@ -88,7 +88,7 @@ def similarity(one: U32, other: U32) -> float:
 
 
 def first_with(contents: U64) -> NDArray[np.int64]:
-    """For each document the number of the first with the same content, int64 [documents]."""
+    """The number of the first document with the same content, for each document; int64 [documents]."""
     _, first, numbers = np.unique(contents, return_index=True, return_inverse=True)
     return first[numbers]
 

@@ -65,12 +65,12 @@ def clean_corpus(
     plan = Plan(config.corpus, config.clean, [(str(file.path.resolve()), file.source) for file in files])
     with disk_errors(f"{partial}: the cleaned text cannot be written"), _begun(partial, plan, report):
         report(f"{len(files):,} files, {size / 1e6:,.1f} MB; {partial} takes about as much again meanwhile")
-        run_stages(STAGES[: len(STAGES) - dry_run], partial, placing, report)
+        run_stages(STAGES[: len(STAGES) - dry_run], partial, placing, report=report)
         account = _account(partial)
         if dry_run:
             report(f"nothing is written yet; the same command without --dry-run goes on from {partial}")
             return account
-        _publish(partial, out, account, page(account))
+        _publish(partial, out, account, page=page(account))
     return account
 
 

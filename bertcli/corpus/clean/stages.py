@@ -1,88 +1,37 @@
-"""The stages of `bertcli clean`, each a function of its folder and the number of a file or shard.
+"""The stages of `bertcli clean`, each a function of its folder and the number of a file or shard."""
 
-folder/plan.json                the corpus, the rules, the files
-       mended/00012.jsonl.zst   the documents of file 12: their lines, mended
-       mended/00012.lines.npy   hashes of the lines at their edges, each once a document
-       shared.json              source -> hashes of lines that many documents share
-       judged/00012.npz         for each document: the rule against it, its size and print
-       decided.npz              for each document of all files: the rule against it, and of which it is a copy
-       text/00003.jsonl.zst     what stays, in shards
-"""
-
-import hashlib
-import io
 import json
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.config.clean import CleanConfig
-from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.clean.copies import BANDS, Printer, candidates, first_with, near_copies
-from bertcli.corpus.clean.rules import EDGE, Rule, mended, reason_against, without_shared, words_of
+from bertcli.corpus.clean.folder import (
+    COLUMNS,
+    RULES,
+    Document,
+    Plan,
+    documents,
+    edges,
+    line_hash,
+    lines_out,
+    plan_of,
+    write_array,
+    write_arrays,
+    write_json,
+)
+from bertcli.corpus.clean.rules import Rule, mended, reason_against, words_of
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.engines import Stage
-from bertcli.corpus.streams import import_extra
 
-RULES: tuple[Rule, ...] = (
-    *("mend", "shared_lines", "fewest_words", "repetition", "language", "copies", "near_copies"),
-)
-"""The rules in their order; in arrays, rule n is n + 1, and 0 means that a document stays."""
-COLUMNS = ("rule", "content", "runs", "bytes", "removed", "mended")
-"""What `judged` has of a document: the rule against it, its print, the size of what stays, removed and mended
-lines."""
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
 _EXAMPLES = 5
-_LEVEL = 3
 _PARTS = 16
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The content of `plan.json`.
-
-    Attributes:
-        files: path and source of each file, in order.
-    """
-
-    corpus: CorpusConfig
-    clean: CleanConfig
-    files: Sequence[tuple[str, int]]
-
-    def save(self, folder: Path) -> None:
-        """Write it."""
-        value = {
-            "corpus": self.corpus.model_dump(mode="json"),
-            "clean": self.clean.model_dump(mode="json"),
-            "files": self.files,
-        }
-        (folder / "plan.json").write_text(json.dumps(value), encoding="utf-8")
-
-
-@cache
-def plan_of(folder: Path) -> Plan:
-    """The plan in a folder."""
-    value = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-    files = [(path, source) for path, source in value["files"]]
-    return Plan(
-        CorpusConfig.model_validate(value["corpus"]), CleanConfig.model_validate(value["clean"]), files
-    )
-
-
-class Document(NamedTuple):
-    """A document between the stages: its number in the file from 1, its lines, and how many were mended."""
-
-    number: int
-    lines: list[str]
-    mended: int
 
 
 def mend_file(folder: Path, file: int) -> None:
@@ -92,12 +41,12 @@ def mend_file(folder: Path, file: int) -> None:
     if (folder / "mended" / f"{name}.lines.npy").exists():
         return
     examples: list[dict[str, Any]] = []
-    with _lines_out(folder / "mended" / f"{name}.jsonl.zst") as out:
+    with lines_out(folder / "mended" / f"{name}.jsonl.zst") as out:
         for document in _read(plan, file, examples):
             out.write(json.dumps(document, ensure_ascii=False).encode() + b"\n")
-            hashes.append(np.array(sorted({_line_hash(line) for line in _edges(document.lines)}), np.uint64))
-    _write_json(folder / "mended" / f"{name}.examples.json", examples)
-    _write_array(folder / "mended" / f"{name}.lines.npy", np.concatenate(hashes))
+            hashes.append(np.array(sorted({line_hash(line) for line in edges(document.lines)}), np.uint64))
+    write_json(folder / "mended" / f"{name}.examples.json", examples)
+    write_array(folder / "mended" / f"{name}.lines.npy", np.concatenate(hashes))
 
 
 def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Document]:
@@ -121,15 +70,6 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
             lines.append(line)
 
 
-def _edges(lines: Sequence[str]) -> Sequence[str]:
-    return lines if len(lines) <= 2 * EDGE else [*lines[:EDGE], *lines[-EDGE:]]
-
-
-def _line_hash(line: str) -> int:
-    key = " ".join(line.lower().split())
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
-
-
 def count_lines(folder: Path, _: int) -> None:
     """Find the lines that many documents of a source share."""
     plan = plan_of(folder)
@@ -146,12 +86,7 @@ def count_lines(folder: Path, _: int) -> None:
             some = [array[array >> np.uint64(60) == np.uint64(part)] for array in arrays]
             hashes, counts = np.unique(np.concatenate(some), return_counts=True)
             shared[source] += hashes[counts >= plan.clean.shared_lines].tolist()
-    _write_json(folder / "shared.json", shared)
-
-
-@cache
-def _shared(folder: Path) -> list[set[int]]:
-    return [set(hashes) for hashes in json.loads((folder / "shared.json").read_text(encoding="utf-8"))]
+    write_json(folder / "shared.json", shared)
 
 
 def judge_file(folder: Path, file: int) -> None:
@@ -165,7 +100,7 @@ def judge_file(folder: Path, file: int) -> None:
     bands, runs = [np.zeros((0, BANDS), np.uint64)], [np.zeros(0, np.uint32)]
     for document, lines in documents(folder, file):
         words = words_of("\n".join(lines))
-        rule = reason_against(lines, words, language, plan.clean)
+        rule = reason_against(lines, words, language, keys=plan.clean)
         content, number_of_runs = 0, 0
         if rule is None and words and (plan.clean.copies or plan.clean.near_copies):
             print_ = printer(words)
@@ -178,13 +113,13 @@ def judge_file(folder: Path, file: int) -> None:
         noted: Rule | None = rule or ("shared_lines" if removed else None)
         if noted is not None:
             text = lines if rule else [line for line in document.lines if line not in set(lines)]
-            _note(of_rule.setdefault(noted, []), plan.files[file][0], document.number, text)
+            _note(of_rule.setdefault(noted, []), plan.files[file][0], document.number, lines=text)
         number = 0 if rule is None else RULES.index(rule) + 1
         size = sum(len(line.encode()) + 1 for line in lines)
         rows.append((number, content, number_of_runs, size, removed, document.mended))
-    _write_json(folder / "judged" / f"{file:05}.examples.json", of_rule)
+    write_json(folder / "judged" / f"{file:05}.examples.json", of_rule)
     columns = np.array(rows, np.uint64).reshape(-1, len(COLUMNS))
-    _write_arrays(
+    write_arrays(
         folder / "judged" / f"{file:05}.npz",
         columns=columns,
         bands=np.concatenate(bands),
@@ -195,26 +130,6 @@ def judge_file(folder: Path, file: int) -> None:
 def _note(examples: list[dict[str, Any]], path: str, number: int, lines: Sequence[str]) -> None:
     if len(examples) < _EXAMPLES:
         examples.append({"file": path, "document": number, "text": " / ".join(lines)[:200]})
-
-
-def documents(folder: Path, file: int) -> Iterator[tuple[Document, list[str]]]:
-    """The documents of a mended file, each with the lines that stay."""
-    plan = plan_of(folder)
-    shared = _shared(folder)[plan.files[file][1]]
-    for document in read_documents(folder, file):
-        lines = document.lines
-        if shared:
-            edges = {line for line in _edges(lines) if _line_hash(line) in shared}
-            lines = without_shared(lines, [line in edges for line in lines])
-        yield document, lines
-
-
-def read_documents(folder: Path, file: int) -> Iterator[Document]:
-    """The documents of a mended file."""
-    zstd = import_extra("zstandard", "scale", "the work is kept in .zst")
-    with open(folder / "mended" / f"{file:05}.jsonl.zst", "rb") as packed:
-        for line in io.TextIOWrapper(zstd.ZstdDecompressor().stream_reader(packed), encoding="utf-8"):
-            yield Document(*json.loads(line))
 
 
 class _Runs(Sequence[NDArray[np.uint32]]):
@@ -259,7 +174,7 @@ def decide(folder: Path, _: int) -> None:
             rules[document], kept[document] = RULES.index("near_copies") + 1, stays[near.kept]
             similar[document] = near.similarity
     sizes = np.where(rules == 0, columns[:, 3], 0).astype(np.int64)
-    _write_arrays(folder / "decided.npz", rules=rules, kept=kept, similar=similar, starts=starts, sizes=sizes)
+    write_arrays(folder / "decided.npz", rules=rules, kept=kept, similar=similar, starts=starts, sizes=sizes)
 
 
 @dataclass(frozen=True)
@@ -279,7 +194,6 @@ class Shard(NamedTuple):
     last: int
 
 
-@cache
 def shards(folder: Path) -> list[Shard]:
     """The shards; a shard holds one source, and about `SHARD_BYTES` of text."""
     plan, decided = plan_of(folder), np.load(folder / "decided.npz")
@@ -307,7 +221,7 @@ def write_shard(folder: Path, number: int) -> None:
         return
     rules, starts = decided["rules"], decided["starts"]
     names = plan.corpus.source_names
-    with _lines_out(path) as out:
+    with lines_out(path) as out:
         for file, (name, source) in enumerate(plan.files):
             begin = int(starts[file])
             if begin >= shard.last or int(starts[file + 1]) <= shard.first:
@@ -317,40 +231,6 @@ def write_shard(folder: Path, number: int) -> None:
                     came = {"source": names[source], "file": name, "document": document.number}
                     value = {"text": "\n".join(lines), **came}
                     out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
-
-
-@contextmanager
-def _lines_out(path: Path) -> Iterator[Any]:
-    """A compressed file that gets its name when it is complete."""
-    zstd = import_extra("zstandard", "scale", "the text is written as .zst")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with open(new, "wb") as file, zstd.ZstdCompressor(_LEVEL).stream_writer(file) as out:
-        yield out
-    os.replace(new, path)
-
-
-def _write_array(path: Path, array: NDArray[Any]) -> None:
-    data = io.BytesIO()
-    np.save(data, array)
-    _write_bytes(path, data.getvalue())
-
-
-def _write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
-    data = io.BytesIO()
-    np.savez(data, allow_pickle=False, **arrays)
-    _write_bytes(path, data.getvalue())
-
-
-def _write_json(path: Path, value: Any) -> None:
-    _write_bytes(path, json.dumps(value, ensure_ascii=False).encode())
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    new.write_bytes(data)
-    os.replace(new, path)
 
 
 def num_files(folder: Path) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bertcli.corpus.clean import folder as made
 from bertcli.corpus.clean import run, stages
 from bertcli.corpus.clean.run import clean_corpus
 from bertcli.corpus.engines import Placing
@@ -113,7 +114,7 @@ def test_tasks_workers_and_kills_change_no_byte(config: Any, tmp_path: Path, mon
     assert cleaned(config, tmp_path / "two", Placing("local", 3, 2)) == expected
     assert contents(tmp_path / "two") == bytes_
     out = tmp_path / "killed"
-    write, left = stages._write_bytes, 0
+    write, left = made._write_bytes, 0
 
     def killed(path: Path, data: bytes) -> None:
         nonlocal left
@@ -125,7 +126,7 @@ def test_tasks_workers_and_kills_change_no_byte(config: Any, tmp_path: Path, mon
     for files in (0, 1, 2, 3, 4):  # written before the kill
         left = files
         with monkeypatch.context() as patch:
-            patch.setattr(stages, "_write_bytes", killed)
+            patch.setattr(made, "_write_bytes", killed)
             with pytest.raises(KeyboardInterrupt):
                 cleaned(config, out)
     lines: list[str] = []
