@@ -126,12 +126,10 @@ class DocumentEnd:
     Attributes:
         content_hash: a 64-bit hash of the paragraphs, which decides the side. Equal text has an equal hash in
             any file.
-        source: the number of its source.
     """
 
     content_hash: int
     num_bytes: int
-    source: int
     after: Place
 
 
@@ -183,7 +181,7 @@ def read_chunks(
             elif paragraph is None:
                 documents += 1
                 document.add(chunk.paragraphs[chunk.starts[-1] :])
-                chunk.ends.append(document.end(file.source, Place(number, documents)))
+                chunk.ends.append(document.end(Place(number, documents)))
                 document = _Document()
             else:
                 if size >= CHUNK_CHARACTERS:
@@ -216,5 +214,5 @@ class _Document:
         self._hash.update(data)
         self._num_bytes += len(data) - len(paragraphs)
 
-    def end(self, source: int, after: Place) -> DocumentEnd:
-        return DocumentEnd(int.from_bytes(self._hash.digest()), self._num_bytes, source, after=after)
+    def end(self, after: Place) -> DocumentEnd:
+        return DocumentEnd(int.from_bytes(self._hash.digest()), self._num_bytes, after)
