@@ -122,10 +122,12 @@ def model_card(
 
 def source_lines(config: PretrainConfig, manifest: Manifest) -> list[str]:
     """The size of each source and its share at the end of the run; none for a corpus of files alone."""
+    if not config.corpus.sources:
+        return []
     shares = zip(config.corpus.source_names, manifest.sources, manifest.shares(config.corpus), strict=True)
     return [
         f"{name}: {source.train.tokens:,} tokens, {share:.1%} of the rows" for name, source, share in shares
-    ] * bool(config.corpus.sources)
+    ]
 
 
 def _recipe(config: PretrainRecipe, tokenizer: Tokenizer) -> dict[str, str]:

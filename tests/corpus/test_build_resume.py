@@ -90,7 +90,7 @@ def stored_documents(partial: Path) -> int:
     journal = partial / "building.json"
     if not journal.exists():
         return -1
-    sides = json.loads(journal.read_text())["progress"]["sides"]
+    sides = json.loads(journal.read_text())["progress"]["sources"][0]["sides"]
     return sum(side["documents"] for side in sides.values())
 
 

@@ -249,8 +249,8 @@ def test_a_run_in_the_corpus_folder_never_becomes_corpus(here: Path) -> None:
         for _ in range(2):
             command = ["pretrain", "pretrain.yaml", "--set", f"corpus.files=['{files}']", "--overwrite"]
             assert in_process([*command, "--set", f"corpus.store={store}"])[0] == 0
-        files = json.loads((here / store / "manifest.json").read_text())["files"]
-        assert [Path(file["name"]).name for file in files] == ["corpus.txt"]
+        (source,) = json.loads((here / store / "manifest.json").read_text())["sources"]
+        assert [Path(file["name"]).name for file in source["files"]] == ["corpus.txt"]
 
 
 def test_a_tokenizer_overwrites_no_file(here: Path) -> None:
