@@ -15,9 +15,17 @@ from bertcli.batches.batch import Batch
 from bertcli.batches.loader import load_steps
 from bertcli.batches.masking import MaskRule, mask_rows
 from bertcli.batches.pairs import draw_sizes
-from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps, tokens_until
+from bertcli.batches.share import (
+    BatchSizes,
+    MicroBatch,
+    Share,
+    Shares,
+    SourceRows,
+    num_steps,
+    ramp_steps,
+    tokens_until,
+)
 from bertcli.batches.slots import I64, Slots, Spans, draw_slots
-from bertcli.batches.sources import Shares, SourceRows
 from bertcli.config.run import DataRecipe, PretrainRecipe
 from bertcli.config.section import value_at
 from bertcli.corpus.manifest import REBUILD
@@ -26,6 +34,7 @@ from bertcli.objectives.registry import OBJECTIVES, PairRule
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 
+_MORE_TEXT = "add text, or change corpus.heldout_fraction"
 MANY_READS = 20
 """Times that a source is read from which on there is a warning."""
 
@@ -52,14 +61,12 @@ class BatchStream:
         """
         self.objective = OBJECTIVES[config.objective]
         self.pairs = self.objective.pairs
-        if store.num_tokens == 0:
-            raise UserError(
-                "the token store holds no tokens on this side; add text, or change corpus.heldout_fraction"
-            )
         self.sources = store.sources
         for number, source in enumerate(self.sources, start=1):
+            which = f" of source {number}" if len(self.sources) > 1 else ""
+            if source.num_tokens == 0:
+                raise UserError(f"the token store holds no tokens{which} on this side; {_MORE_TEXT}")
             if problem := pair_problem(self.pairs, source):
-                which = f" of source {number}" if len(self.sources) > 1 else ""
                 raise UserError(f"sentence pairs{which} (objective: {self.objective.name}) {problem}")
         self.store, self.config, self.seed, self.sizes = store, config, seed, sizes
         by_size = [source.num_tokens / store.num_tokens for source in self.sources]
@@ -170,8 +177,6 @@ class BatchStream:
         rate = self.mask_rate(step)
         most, short = self._text_tokens(config.max_length), config.short_pair_probability
         size = draw_sizes(slots.numbers, self.seed, most, short_probability=short, mask_rate=rate)
-        if len(self.sources) == 1:
-            return self.pairs.draw(self.sources[0], slots, seed=self.seed, size=size)
         spans = Spans(*np.empty((len(Spans._fields), len(size)), np.int64))
         for number, source in enumerate(self.sources):
             rows = np.flatnonzero(slots.sources == number)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bertcli.batches.batch import Batch
 from bertcli.batches.share import MicroBatch
-from bertcli.batches.slots import I64, NOT_NEXT
+from bertcli.batches.slots import I64, NOT_NEXT, Slots, Spans
 from bertcli.batches.stream import BatchStream
 from bertcli.corpus.token_store import TokenStore
 from bertcli.objectives.registry import NEXT_SENTENCE
@@ -53,11 +53,13 @@ def measure_stream(
     for step, micro_batches in enumerate(steps):
         batches = [micro_batch.batch for micro_batch in micro_batches if not micro_batch.is_dummy]
         count["batches"] += 1
-        count.update(_count_sources(stream, step))
+        slots = stream.slots(step)
+        spans = stream.spans(slots, step)
+        count.update(_count_sources(stream.store, spans))
         for batch in batches:
             _count_batch(batch, tokenizer, count, by_tenth=by_tenth)
         if stream.pairs is NEXT_SENTENCE:
-            count.update(_count_pairs(stream, step))
+            count.update(_count_pairs(stream.store, slots, spans))
         for row in sorted(row for batch in batches for row in _row_digests(batch)):
             digest.update(row)
     return {
@@ -108,22 +110,19 @@ def _count_batch(batch: Batch, tokenizer: Tokenizer, count: Counter[str], by_ten
         count.update({"labels": len(labels)}, **{f"label {each}": labels.count(each) for each in {*labels}})
 
 
-def _count_sources(stream: BatchStream, step: int) -> dict[str, int]:
+def _count_sources(store: TokenStore, spans: Spans) -> dict[str, int]:
     """The number of rows, and of those of each source, from the places of their text."""
-    spans = stream.spans(stream.slots(step), step)
-    bounds = stream.store.bounds or (0, stream.store.num_documents)
-    document = _document_of_token(stream.store, np.minimum(spans.a_start, spans.b_start))
+    bounds = store.bounds or (0, store.num_documents)
+    document = _document_of_token(store, np.minimum(spans.a_start, spans.b_start))
     rows = np.bincount(np.searchsorted(bounds, document, side="right") - 1)
     return {"spans": len(document)} | {f"source {i}": int(number) for i, number in enumerate(rows)}
 
 
-def _count_pairs(stream: BatchStream, step: int) -> dict[str, int]:
+def _count_pairs(store: TokenStore, slots: Slots, spans: Spans) -> dict[str, int]:
     """The number of NotNext pairs, and of those with B from A's document, from the places of their text."""
-    slots = stream.slots(step)
-    spans = stream.spans(slots, step)
     not_next = slots.labels == NOT_NEXT
-    a_document = _document_of_token(stream.store, spans.a_start[not_next])
-    b_document = _document_of_token(stream.store, spans.b_start[not_next])
+    a_document = _document_of_token(store, spans.a_start[not_next])
+    b_document = _document_of_token(store, spans.b_start[not_next])
     return {"not_next": int(not_next.sum()), "same_document": int((a_document == b_document).sum())}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,8 +67,9 @@ class TextConfig(Section):
 class SourceConfig(TextConfig):
     """One of several sources of text. A key that it does not have is that of `corpus`."""
 
-    name: str | None = None
-    """Name in messages and reports; null: the first of its files, without folder and suffix."""
+    name: Annotated[str, Field(pattern=r"^[^/.][^/]*$")] | None = None
+    """Name in messages and reports, and of the folder that `bertcli clean` makes; null: from the first of its
+    files."""
     weight: Weight | tuple[Weight, Weight] | None = None
     """Share of the rows, relative to the weights of the other sources; [start, end]: it moves over
     `training.ramp_steps`. null: the share follows from the sizes (`corpus.temperature`)."""
@@ -107,11 +109,15 @@ class CorpusConfig(TextConfig):
 
     @property
     def source_names(self) -> list[str]:
-        """The name of each source; a name that occurs twice, or that is missing, gets a number."""
+        """The name of each source: the given one, or that of its first file or folder without a suffix. A
+        name that occurs again gets a number."""
         names: list[str] = []
-        for number, source in enumerate(self.sources or [SourceConfig(files=self.files)]):
-            name = source.name or Path(source.files[0]).name.split(".")[0] or "source"
-            names.append(name if name not in names else f"{name} {number + 1}")
+        for source in self.sources or (self,):
+            given = source.name if isinstance(source, SourceConfig) else None
+            name, number = given or _name_of(source.files[0]), 2
+            while name in names:
+                name, number = f"{given or _name_of(source.files[0])} {number}", number + 1
+            names.append(name)
         return names
 
     @property
@@ -122,7 +128,7 @@ class CorpusConfig(TextConfig):
     @property
     def languages(self) -> list[str]:
         """The languages of the sources, each once."""
-        return list(dict.fromkeys(self.of(source).language for source in range(self.num_sources)))
+        return list(dict.fromkeys(source.language for source in self.sources or (self,)))
 
     @property
     def main_language(self) -> str:
@@ -140,7 +146,12 @@ class CorpusConfig(TextConfig):
         power = value_at(self.temperature, step, ramp_steps)
         parts = [value_at(each, step, ramp_steps) for each in weights] or [size**power for size in sizes]
         total = math.fsum(parts)
-        return [part / total for part in parts]
+        return [part / total if total else 1 / len(parts) for part in parts]  # all are empty: alike
+
+    @property
+    def alone(self) -> list[CorpusConfig]:
+        """Each source as a corpus of its own."""
+        return [self.of(source) for source in range(self.num_sources)]
 
     def of(self, source: int) -> CorpusConfig:
         """The source with this number, from 0, as a corpus of its own."""
@@ -177,3 +188,9 @@ class CorpusConfig(TextConfig):
                 if not any(ends(weight)[end] for weight in weights if weight is not None):
                     raise ValueError(f"every weight is 0 in the {place} step; one or more must be above 0")
         return self
+
+
+def _name_of(path: str) -> str:
+    """The name of a source with this path: of a pattern, that of the folder before it."""
+    parts = [part.split(".")[0] for part in Path(path).parts if not glob.has_magic(part)]
+    return next((part for part in reversed(parts) if part.strip("/")), "source")

@@ -43,7 +43,7 @@ class ChunkEncoder:
         """`tokenizer`: also its folder."""
         tokenizer = Tokenizer.load(tokenizer) if isinstance(tokenizer, Path) else tokenizer
         self._cache = WordCache(tokenizer)
-        self._corpora = [corpus.of(source) for source in range(corpus.num_sources)]
+        self._corpora = corpus.alone
         self._dtype = ids_dtype(tokenizer.vocab_size)
 
     def __call__(self, source: int, paragraphs: list[str], starts: list[int]) -> EncodedChunk:

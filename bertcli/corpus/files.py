@@ -46,9 +46,9 @@ def corpus_files(
     Raises `UserError` also for a file that is in two sources.
     """
     found: dict[str, CorpusFile] = {}
-    for number in range(corpus.num_sources):
+    for number, source in enumerate(corpus.alone):
         key = f"corpus.sources.{number}.files: " if corpus.sources else "corpus.files: "
-        for file in list_files(corpus.of(number).files, outputs, key=key, missing_ok=missing_ok):
+        for file in list_files(source.files, outputs, key=key, missing_ok=missing_ok):
             if file.name in found:
                 other = corpus.source_names[found[file.name].source]
                 raise UserError(
@@ -63,8 +63,8 @@ def by_source(
     files: Sequence[CorpusFile], corpus: CorpusConfig
 ) -> Iterator[tuple[list[CorpusFile], CorpusConfig]]:
     """The files of each source, and the source as a corpus of its own."""
-    for number in range(corpus.num_sources):
-        yield [file for file in files if file.source == number], corpus.of(number)
+    for number, source in enumerate(corpus.alone):
+        yield [file for file in files if file.source == number], source
 
 
 def list_files(

@@ -138,7 +138,7 @@ def _gain_on_general(
                 sample.write_text("\n\n".join(_documents(names, reading)), encoding="utf-8")
             except OSError as error:
                 raise UserError(f"{sample}: could not be written: {error.strerror}") from None
-            given = {"files": [str(sample)], "language": corpus.language}
+            given = {"files": [str(sample)], "language": corpus.main_language}
             return text_store(folder, given, run, report=lambda line: None)
 
         store = ranks.on_all(build)

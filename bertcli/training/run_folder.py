@@ -153,7 +153,7 @@ def _in_the_way(model: Path) -> list[str]:
 _MAY_CHANGE = (
     *("output_dir", "corpus.general", "logging.", "evaluation."),
     *("checkpoint.every_steps", "checkpoint.keep_last"),
-    *("data.workers", "training.parallel"),
+    *("data.workers", "training.parallel", "clean."),
 )
 """Keys that a resume may change, because they do not affect the weights. A run's folder may be moved."""
 _MAY_GROW = ("training.steps", "training.epochs")

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.batches.share import BatchSizes, Share
+from bertcli.batches.share import BatchSizes, Share, SourceRows
 from bertcli.batches.slots import IS_NEXT, draw_slots
-from bertcli.batches.sources import SourceRows
 from bertcli.batches.stream import BatchStream, training_stream
 from bertcli.batches.stream_stats import measure_stream
 from bertcli.config.corpus import CorpusConfig
@@ -158,3 +157,9 @@ def test_ranks_and_micro_batches_read_the_same_rows(corpus: Path, tmp_path: Path
     assert measured[0]["source_shares"] == pytest.approx(rows | {"the other": 1 - rows["a"]})
     assert OBJECTIVES[config.data.objective].pairs.is_pair
     assert measured[0]["same_document_share"] == 0.0
+
+
+def test_a_source_without_text_is_named(tokenizer: Tokenizer) -> None:
+    store = make_store([[5, 7]] * 5, 400, bounds=(0, 5, 5))
+    with pytest.raises(UserError, match=r"holds no tokens of source 2 on this side; add text"):
+        BatchStream(store, tokenizer, data_config(), 0, BatchSizes(8))

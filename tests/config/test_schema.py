@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.load import check_config
 from bertcli.config.model import PRESETS, ModelConfig
 from bertcli.config.schema import PretrainConfig
@@ -93,6 +94,8 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
             "corpus: two sources have the name a",
         ),
         ("corpus", {"sources": [{"files": "x", "weight": -1}]}, "corpus.sources.0.weight"),
+        ("corpus", {"sources": [{"files": "x", "name": "../y"}]}, "corpus.sources.0.name"),
+        ("corpus", {"sources": [{"files": "x", "name": "a/b"}]}, "corpus.sources.0.name"),
         (
             "corpus",
             {"sources": [{"files": "x", "weight": True}]},
@@ -118,3 +121,25 @@ def test_a_model_brings_its_own_tokenizer() -> None:
     value = MINIMAL | {"tokenizer": {"path": "vocab.txt"}, "model": {"init_from": "model"}}
     with pytest.raises(UserError, match=r"tokenizer.path or model.init_from, not both"):
         check_config(PretrainConfig, value, "test")
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ("texts/novels.txt.gz", "novels"),
+        ("crawl/*.jsonl", "crawl"),
+        ("crawl/**/*.txt", "crawl"),
+        ("*.txt", "source"),
+        ("/", "source"),
+        ("..", "source"),
+        ("classics", "classics"),
+    ],
+)
+def test_a_source_without_a_name_has_that_of_its_files(files: str, name: str) -> None:
+    corpus = CorpusConfig.model_validate({"sources": [{"files": files}] * 3})
+    assert corpus.source_names == [name, f"{name} 2", f"{name} 3"]
+
+
+def test_shares_of_nothing_are_alike() -> None:
+    corpus = CorpusConfig.model_validate({"sources": [{"files": "a"}, {"files": "b"}]})
+    assert corpus.shares([0, 0], 0, 1) == [0.5, 0.5]

@@ -132,6 +132,7 @@ def test_a_corpus_without_text_is_an_error(folder: Path):
     found = make_config(folder, tokenizer, files=[str(empty)], store=str(folder / "x"))
     with pytest.raises(UserError, match="the corpus holds no text"):
         prepare_store(found, silent)
+    (empty / "a.txt").write_bytes(b"")
     with pytest.raises(UserError, match="there is no text to train a vocabulary on"):
         prepare_store(make_config(folder, files=[str(empty)], store=str(folder / "x")), silent)
 

@@ -129,7 +129,7 @@ class CorpusCounts:
         self._tokenizes_all = what.tokenizer is not None and what.tokenized_share >= 1.0
         self._identified_below = lines.hash_limit(what.identified_share)
         self._threshold = int(corpus.heldout_fraction * 2**64)
-        self._sources = [corpus.of(source) for source in range(corpus.num_sources)]
+        self._sources = corpus.alone
         self._few, self._open = [FewDocuments() for _ in self._sources], 0
         self._begin_document()
 

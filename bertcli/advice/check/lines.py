@@ -219,7 +219,7 @@ def read_batches(
     are skipped here, and files that cannot be read to their end.
     """
     batch, size, share = Batch(), 0, 1 / len(files)
-    sources = [corpus.of(source) for source in range(corpus.num_sources)]
+    sources = corpus.alone
     for encoding in {*(source.encoding for source in sources), *corpus.encodings.values()}:
         list(read_lines(Path(os.devnull), Decoding(encoding)))  # raises `UserError` for an unknown encoding
     for number, file in enumerate(files):

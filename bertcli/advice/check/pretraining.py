@@ -84,10 +84,7 @@ def check_pretraining(
         if tokenizer is not None:
             tokenizer.save(Path(scratch))
         what = Examination(
-            [
-                None if source.format == "sentences" else source.language
-                for source in map(corpus.of, range(corpus.num_sources))
-            ],
+            [None if source.format == "sentences" else source.language for source in corpus.alone],
             identified_share=sample.sample_share(files, IDENTIFIED_BYTES),
             tokenized_share=1.0 if counts_all else sample.sample_share(files, TOKENIZED_BYTES),
             tokenizer=None if tokenizer is None else scratch,
