@@ -42,12 +42,15 @@ def clean(
     from bertcli.config import load, schema
     from bertcli.corpus.clean.run import account_lines, clean_corpus
     from bertcli.corpus.engines import Placing
-    from bertcli.reports.cleaning import cleaning_page
+    from bertcli.reports.page import page
+
+    def made(account: dict[str, Any]) -> str:
+        return page("What was cleaned", "cleaning.html.j2", {"account": account})
 
     run = load.load_config(schema.PretrainConfig, config, set_)
     workers = workers or len(os.sched_getaffinity(0))
-    placing = Placing("local", tasks or 4 * workers, workers)
-    account = clean_corpus(run, out, placing, dry_run=dry_run, page=cleaning_page, report=say)
+    placing = Placing(tasks or 4 * workers, workers)
+    account = clean_corpus(run, out, placing, dry_run=dry_run, page=made, report=say)
     if json_:
         print(json.dumps(account, ensure_ascii=False))
         return

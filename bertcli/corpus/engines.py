@@ -1,4 +1,4 @@
-"""Work that is cut into pieces, on the executors of datatrove: this machine, Slurm, Ray.
+"""Work that is cut into pieces, on the cores of this machine, by datatrove.
 
 A piece writes its own files, and what is there already is not computed again. So the number of tasks, their
 order and kills change nothing in the files.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bertcli.corpus.streams import import_extra
 from bertcli.system.errors import UserError
+from bertcli.system.processes import safe_path
 from bertcli.system.terminal import Report, working
 
-Engine = Literal["local", "slurm", "ray"]
 ERROR = "error.txt"
 
 
@@ -36,14 +36,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Placing:
-    """The machines and processes of the work.
+    """The processes of the work.
 
     Attributes:
         tasks: the parts that a stage's pieces are divided into.
         workers: tasks at the same time.
     """
 
-    engine: Engine
     tasks: int
     workers: int
 
@@ -54,7 +53,7 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
     for number, stage in enumerate(stages):
         executor = _executor(stage, folder, placing, logs=folder / f"logs-{number}")
         report(stage.name)
-        with working(lambda stage=stage: stage.name):
+        with working(lambda stage=stage: stage.name), safe_path():
             executor.run()
         if (folder / ERROR).exists():
             raise UserError((folder / ERROR).read_text(encoding="utf-8"))

@@ -45,7 +45,7 @@ def in_processes(
         return
     context = multiprocessing.get_context("spawn")
     in_flight: deque[tuple[Piece, Future[Result]]] = deque()
-    with _safe_path():
+    with safe_path():
         pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
         try:
             for piece in pieces:
@@ -74,7 +74,7 @@ def _end_sending(pool: ProcessPoolExecutor) -> None:
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
+def safe_path() -> Iterator[None]:
     """Keep new Python processes from importing files of the current folder, as long as the block runs.
 
     A pool starts one process when it is made, for what it shares, and the others when they have work.

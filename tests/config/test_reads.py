@@ -85,7 +85,7 @@ def run_pretraining(folder: Path) -> None:
     clean_corpus(
         check_config(PretrainConfig, config, "test"),
         folder / "cleaned",
-        Placing("local", 1, 1),
+        Placing(1, 1),
         dry_run=True,
         page=lambda account: "",
         report=lambda line: None,

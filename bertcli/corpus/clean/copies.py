@@ -7,7 +7,7 @@ word changed. The sets themselves then decide.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -122,14 +122,17 @@ class Near(NamedTuple):
     similarity: float
 
 
-def near_copies(pairs: U64, runs: Sequence[U32], threshold: float) -> Iterator[Near]:
-    """The documents that are near copies of an earlier one that stays, in their order."""
+def near_copies(pairs: U64, runs: Callable[[int], U32], threshold: float) -> Iterator[Near]:
+    """The documents that are near copies of an earlier one that stays, in their order.
+
+    `runs`: number of a document -> its runs.
+    """
     kept: dict[int, int] = {}
     later, earlier = pairs >> np.uint64(32), pairs & np.uint64((1 << 32) - 1)
     for document, other in zip(map(int, later), map(int, earlier), strict=True):
         if document in kept:
             continue
         first = kept.get(other, other)
-        if (found := similarity(runs[document], runs[first])) >= threshold:
+        if (found := similarity(runs(document), runs(first))) >= threshold:
             kept[document] = first
             yield Near(document, first, found)

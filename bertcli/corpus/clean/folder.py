@@ -1,10 +1,11 @@
 """The folder of a cleaning: its plan, and the files that its stages leave to the next ones.
 
-    folder/plan.json                the corpus, the rules, the files
+    folder/plan.json                the corpus, the rules, the files with their sizes and times
            mended/00012.jsonl.zst   the documents of file 12: their lines, mended
            mended/00012.lines.npy   hashes of the lines at their edges, each once a document
            shared.json              source -> hashes of lines that many documents share
-           judged/00012.npz         for each document: the rule against it, its size and print
+           judged/00012.npy         `COLUMNS` of each document
+           judged/00012.bands.npy   uint64 [BANDS, documents], and .runs.npy: the runs of all documents
            decided.npz              for each document: the rule against it, and whose copy it is
            text/00003.jsonl.zst     what stays, in shards
 
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,46 +30,59 @@ from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.clean.rules import EDGE, Rule, without_shared
 from bertcli.corpus.streams import import_extra
 
-RULES: tuple[Rule, ...] = (
-    *("mend", "shared_lines", "fewest_words", "repetition", "language", "copies", "near_copies"),
-)
-"""The rules in their order; in arrays, rule n is n + 1, and 0 means that a document stays."""
+CODES: dict[Rule, int] = {rule: number for number, rule in enumerate(get_args(Rule), start=1)}
+"""Rule -> its code in arrays, in their order; 0 means that a document stays."""
 COLUMNS = ("rule", "content", "runs", "bytes", "removed", "mended")
-"""What `judged` has of a document: the rule against it, its print, the size of what stays, removed and mended
-lines."""
+"""What `judged` has of a document: the code of the rule against it, the hash of its words, the number of its
+runs, the size of its text, and the numbers of removed and of mended lines."""
+PLAN = "plan.json"
 _LEVEL = 3
 """Effort of Zstandard."""
 
 
+class PlannedFile(NamedTuple):
+    """A file of the corpus, with the number of its source; a work on another size or time is another work."""
+
+    path: str
+    source: int
+    size: int
+    mtime_ns: int
+
+
 @dataclass(frozen=True)
 class Plan:
-    """The content of `plan.json`.
-
-    Attributes:
-        files: path and source of each file, in order.
-    """
+    """The content of `plan.json`: what decides the cleaned text."""
 
     corpus: CorpusConfig
     clean: CleanConfig
-    files: Sequence[tuple[str, int]]
+    files: Sequence[PlannedFile]
 
-    def save(self, folder: Path) -> None:
-        """Write it."""
-        value = {
-            "corpus": self.corpus.model_dump(mode="json"),
-            "clean": self.clean.model_dump(mode="json"),
-            "files": self.files,
-        }
-        (folder / "plan.json").write_text(json.dumps(value), encoding="utf-8")
+    def text(self) -> str:
+        """The content of the file."""
+        sections = {"corpus": self.corpus, "clean": self.clean}
+        value = {name: section.model_dump(mode="json") for name, section in sections.items()}
+        return json.dumps({**value, "files": self.files})
 
 
 def plan_of(folder: Path) -> Plan:
     """The plan in a folder."""
-    value = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-    files = [(path, source) for path, source in value["files"]]
+    value = json.loads((folder / PLAN).read_text(encoding="utf-8"))
     return Plan(
-        CorpusConfig.model_validate(value["corpus"]), CleanConfig.model_validate(value["clean"]), files
+        CorpusConfig.model_validate(value["corpus"]),
+        CleanConfig.model_validate(value["clean"]),
+        [PlannedFile(*file) for file in value["files"]],
     )
+
+
+def columns_of(folder: Path) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """`COLUMNS` of the documents of all files, and the number of the first document of each, then the end."""
+    columns = [np.load(folder / "judged" / f"{file:05}.npy") for file in range(len(plan_of(folder).files))]
+    return np.concatenate(columns), np.cumsum([0, *map(len, columns)])
+
+
+def column(columns: NDArray[np.uint64], name: str) -> NDArray[np.int64]:
+    """A column by its name."""
+    return columns[:, COLUMNS.index(name)].astype(np.int64)
 
 
 class Document(NamedTuple):
@@ -80,22 +94,20 @@ class Document(NamedTuple):
 
 
 def edges(lines: Sequence[str]) -> Sequence[str]:
+    """The lines at the beginning and at the end."""
     return lines if len(lines) <= 2 * EDGE else [*lines[:EDGE], *lines[-EDGE:]]
 
 
 def line_hash(line: str) -> int:
+    """A 64-bit hash of a line, in which case and blanks do not count."""
     key = " ".join(line.lower().split())
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
-def _shared(folder: Path) -> list[set[int]]:
-    return [set(hashes) for hashes in json.loads((folder / "shared.json").read_text(encoding="utf-8"))]
-
-
 def documents(folder: Path, file: int) -> Iterator[tuple[Document, list[str]]]:
     """The documents of a mended file, each with the lines that stay."""
-    plan = plan_of(folder)
-    shared = _shared(folder)[plan.files[file][1]]
+    hashes = json.loads((folder / "shared.json").read_text(encoding="utf-8"))
+    shared = set(hashes[plan_of(folder).files[file].source])
     for document in read_documents(folder, file):
         lines = document.lines
         if shared:
@@ -124,18 +136,21 @@ def lines_out(path: Path) -> Iterator[Any]:
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array as .npy."""
     data = io.BytesIO()
     np.save(data, array)
     _write_bytes(path, data.getvalue())
 
 
 def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
+    """Write arrays as .npz."""
     data = io.BytesIO()
     np.savez(data, allow_pickle=False, **arrays)
     _write_bytes(path, data.getvalue())
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON."""
     _write_bytes(path, json.dumps(value, ensure_ascii=False).encode())
 
 

@@ -80,8 +80,6 @@ def repeats_itself(lines: Sequence[str], words: Sequence[str]) -> bool:
         return True
     if sum(len(line) * (number - 1) for line, number in repeats.items()) > _CHARACTERS * characters:
         return True
-    if len(set(words)) > 0.5 * len(words):  # no run can then have so large a share
-        return False
     size = sum(map(len, words))
     for run, share in _TOP.items():
         counts = Counter(zip(*(words[start:] for start in range(run)), strict=False))
@@ -89,7 +87,22 @@ def repeats_itself(lines: Sequence[str], words: Sequence[str]) -> bool:
             (top, number) = max(counts.items(), key=lambda item: (item[1], item[0]))
             if number > 1 and number * sum(map(len, top)) > share * size:
                 return True
+    # A longer run that occurs again holds a shorter one that does.
+    if _in_repeats(words, min(_REPEATED)) <= min(_REPEATED.values()) * size:
+        return False
     return any(_repeated(words, run) > share * size for run, share in _REPEATED.items())
+
+
+def _in_repeats(words: Sequence[str], run: int) -> int:
+    """Characters of all words in runs that occurred before."""
+    seen: set[tuple[str, ...]] = set()
+    total = end = 0
+    for place, here in enumerate(zip(*(words[start:] for start in range(run)), strict=False)):
+        if here in seen:
+            total += sum(map(len, words[max(end, place) : place + run]))
+            end = place + run
+        seen.add(here)
+    return total
 
 
 def _repeated(words: Sequence[str], run: int) -> int:

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import shutil
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.config.schema import PretrainConfig
-from bertcli.corpus.chunks import corpus_notes, find_corpus
+from bertcli.corpus.chunks import corpus_notes, find_corpus, stat_file
 from bertcli.corpus.clean import stages
-from bertcli.corpus.clean.stages import COLUMNS, RULES, STAGES, Plan
-from bertcli.corpus.engines import Placing, run_stages
+from bertcli.corpus.clean.folder import (
+    CODES,
+    PLAN,
+    Plan,
+    PlannedFile,
+    column,
+    columns_of,
+    documents,
+    plan_of,
+)
+from bertcli.corpus.clean.stages import EXAMPLES, STAGES, shown
+from bertcli.corpus.engines import ERROR, Placing, run_stages
 from bertcli.corpus.matching import output_paths
+from bertcli.corpus.sample import text_bytes
 from bertcli.folders.mark import Note, write_note
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
-from bertcli.system.files import disk_errors, lock_file
-from bertcli.system.terminal import Report
+from bertcli.system.files import disk_errors, has_file, is_lock, lock_file, plain_text
+from bertcli.system.terminal import Report, counted
 
-KEY, LOCK = "cleaning.json", "cleaning.lock"
-TEXT = "text"
-ACCOUNT, PAGE = "clean.json", "report.html"
-_EXAMPLES = 5
-_SHOWN = 200
-"""The most characters of an example."""
+LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
+_OWN = re.compile(
+    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|\.bertcli\.json|{ERROR}"
+    r"|(plan|shared)\.json(\.\d+\.new)?|decided\.npz(\.\d+\.new)?|mended|judged|text(/[^/]+)?"
+    r"|(mended|judged)/\d+(\.(bands|runs|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
+    r"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|logs-\d+(/.*)?"
+)
+"""Names in the folder of the work that the work gives."""
 
 
 def clean_corpus(
@@ -61,10 +76,17 @@ def clean_corpus(
     files = find_corpus(config.corpus, output_paths(config) | {out.resolve(), partial.resolve()})
     for note in corpus_notes(files, config.corpus, report):
         report(note)
-    size = sum(file.size for file in files)
-    plan = Plan(config.corpus, config.clean, [(str(file.path.resolve()), file.source) for file in files])
+    planned = [
+        PlannedFile(str(file.path.resolve()), file.source, record.size, mtime_ns=record.mtime_ns)
+        for file, record in ((file, stat_file(file)) for file in files)
+    ]
+    plan = Plan(config.corpus, config.clean, planned)
     with disk_errors(f"{partial}: the cleaned text cannot be written"), _begun(partial, plan, report):
-        report(f"{len(files):,} files, {size / 1e6:,.1f} MB; {partial} takes about as much again meanwhile")
+        size = text_bytes(files) / 1e6
+        report(
+            f"{counted(len(files), 'file')}, about {size:,.1f} MB of text; {partial} takes about "
+            f"{1.5 * size:,.0f} MB meanwhile"
+        )
         run_stages(STAGES[: len(STAGES) - dry_run], partial, placing, report=report)
         account = _account(partial)
         if dry_run:
@@ -77,63 +99,76 @@ def clean_corpus(
 @contextmanager
 def _begun(partial: Path, plan: Plan, report: Report) -> Iterator[None]:
     """Prepare the folder of the work, which may be that of an interrupted one."""
-    key = json.dumps(
-        {
-            "corpus": plan.corpus.model_dump(mode="json"),
-            "clean": plan.clean.model_dump(mode="json"),
-            "files": [[path, os.stat(path).st_size, os.stat(path).st_mtime_ns] for path, _ in plan.files],
-        }
-    )
-    if partial.exists() and any(partial.iterdir()) and not (partial / LOCK).exists():
-        raise UserError(f"{partial}: bertcli did not make this folder; move it, or name another for the text")
+    paths = walk(partial) if os.path.lexists(partial) else []
+    others = [path for path in paths if path.is_symlink() or not _is_own(path, partial)]
+    if partial.is_symlink() or (paths and not is_lock(partial / LOCK)):
+        others.append(partial)
+    if others:
+        raise UserError(
+            f"{others[0]}: bertcli did not make this, and the work is done there; move it elsewhere, or name "
+            "another folder for the text"
+        )
     partial.mkdir(parents=True, exist_ok=True)
     refusal, instead = f"{partial}: is being written by", "wait for it, or name another folder"
     with lock_file(partial / LOCK, refusal, instead):
-        if (partial / KEY).exists() and (partial / KEY).read_text(encoding="utf-8") == key:
+        if has_file(partial / PLAN) and plain_text(partial / PLAN) == plan.text():
             report(f"going on with the interrupted work in {partial}")
         else:
-            for path in partial.iterdir():
-                if path.name != LOCK:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
-            plan.save(partial)
-            (partial / KEY).write_text(key, encoding="utf-8")
+            _clear(partial, keep=(LOCK,))
+            (partial / PLAN).write_text(plan.text(), encoding="utf-8")
         yield
+
+
+def _is_own(path: Path, partial: Path) -> bool:
+    return _OWN.fullmatch(str(path.relative_to(partial))) is not None
+
+
+def _clear(partial: Path, keep: Sequence[str]) -> None:
+    """Remove what the work wrote, and nothing else; `keep`: the files and folders that stay."""
+    own = [
+        path
+        for path in walk(partial)
+        if _is_own(path, partial) and path.relative_to(partial).parts[0] not in keep
+    ]
+    if PLAN not in keep:
+        own.sort(key=lambda path: path.name != PLAN)  # after a kill, it must not vouch for what is gone
+    for path in own:
+        path.rmdir() if path.is_dir() else path.unlink()
+    inner = {folder for path in own for folder in path.parents if partial in folder.parents}
+    for folder in sorted(inner, reverse=True):
+        with suppress(OSError):  # others put something there meanwhile
+            folder.rmdir()
 
 
 def _publish(partial: Path, out: Path, account: dict[str, Any], page: str) -> None:
     """Leave text and account in the folder, and give it its name."""
-    for path in partial.iterdir():
-        if path.name not in (TEXT, LOCK):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    _clear(partial, keep=(stages.TEXT, LOCK))
     text = json.dumps(account, ensure_ascii=False, indent=1)
     (partial / ACCOUNT).write_text(f"{text}\n", encoding="utf-8")
     (partial / PAGE).write_text(page, encoding="utf-8")
     (partial / LOCK).unlink()
-    names = [str(path.relative_to(partial)) for path in walk(partial)]
+    names = [str(path.relative_to(partial)) for path in walk(partial) if _is_own(path, partial)]
     write_note(partial, Note("clean", {name: [] for name in sorted(names)}))
     os.rename(partial, out)
 
 
 def _account(folder: Path) -> dict[str, Any]:
-    plan, decided = stages.plan_of(folder), np.load(folder / "decided.npz")
-    rules, starts = decided["rules"], decided["starts"]
-    columns = np.concatenate(
-        [np.load(folder / "judged" / f"{file:05}.npz")["columns"] for file in range(len(plan.files))]
-    )
-    size, removed, mended = (columns[:, COLUMNS.index(name)] for name in ("bytes", "removed", "mended"))
-    of_file = np.repeat([source for _, source in plan.files], np.diff(starts))
+    plan, decided = plan_of(folder), np.load(folder / "decided.npz")
+    columns, starts = columns_of(folder)
+    rules, size = decided["rules"], column(columns, "bytes")
+    of_lines = {"mend": column(columns, "mended"), "shared_lines": column(columns, "removed")}
+    of_file = np.repeat([file.source for file in plan.files], np.diff(starts))
     names = plan.corpus.source_names
-    took: dict[str, dict[str, Any]] = {}
-    for number, rule in enumerate(RULES, start=1):
+    took: dict[str, dict[str, Any]] = {rule: {} for rule in CODES}
+    for rule, code in CODES.items():
         for source, name in enumerate(names):
             own = of_file == source
-            if rule in ("mend", "shared_lines"):
-                lines = np.where(own, mended if rule == "mend" else removed, 0)
-                found = {"documents": int((lines > 0).sum()), "lines": int(lines.sum())}
+            if rule in of_lines:
+                lines = of_lines[rule][own]
+                took[rule][name] = {"documents": int((lines > 0).sum()), "lines": int(lines.sum())}
             else:
-                is_out = own & (rules == number)
-                found = {"documents": int(is_out.sum()), "bytes": int(size[is_out].sum())}
-            took.setdefault(rule, {})[name] = found
+                is_out = own & (rules == code)
+                took[rule][name] = {"documents": int(is_out.sum()), "bytes": int(size[is_out].sum())}
     stays = rules == 0
     return {
         "documents": len(rules),
@@ -149,35 +184,33 @@ def _account(folder: Path) -> dict[str, Any]:
             for source, name in enumerate(names)
         },
         "rules": took,
-        "examples": _examples(folder, decided),
+        "examples": _examples(folder, decided, starts),
     }
 
 
-def _examples(folder: Path, decided: Any) -> dict[str, list[dict[str, Any]]]:
+def _examples(folder: Path, decided: Any, starts: NDArray[np.int64]) -> dict[str, list[dict[str, Any]]]:
     """The first examples of each rule."""
-    plan = stages.plan_of(folder)
-    found: dict[str, list[dict[str, Any]]] = {rule: [] for rule in RULES}
-    for file in range(len(plan.files)):
-        mended = json.loads((folder / "mended" / f"{file:05}.examples.json").read_text(encoding="utf-8"))
-        judged = json.loads((folder / "judged" / f"{file:05}.examples.json").read_text(encoding="utf-8"))
+    found: dict[str, list[dict[str, Any]]] = {rule: [] for rule in CODES}
+    for file in range(len(starts) - 1):
+        mended, judged = (
+            json.loads((folder / stage / f"{file:05}.examples.json").read_text(encoding="utf-8"))
+            for stage in ("mended", "judged")
+        )
         for rule, some in [("mend", mended), *judged.items()]:
-            found[rule] += some[: _EXAMPLES - len(found[rule])]
+            found[rule] += some[: EXAMPLES - len(found[rule])]
     for rule in ("copies", "near_copies"):
-        for document in np.flatnonzero(decided["rules"] == RULES.index(rule) + 1)[:_EXAMPLES].tolist():
+        for document in np.flatnonzero(decided["rules"] == CODES[rule])[:EXAMPLES].tolist():
             kept, similar = int(decided["kept"][document]), float(decided["similar"][document])
-            one, other = (_shown(folder, decided["starts"], each) for each in (document, kept))
+            one, other = (_example(folder, starts, each) for each in (document, kept))
             found[rule].append({**one, "as": other, "similarity": round(similar, 3)})
     return found
 
 
-def _shown(folder: Path, starts: Any, document: int) -> dict[str, Any]:
+def _example(folder: Path, starts: NDArray[np.int64], document: int) -> dict[str, Any]:
     file = int(np.searchsorted(starts, document, side="right")) - 1
     own = document - int(starts[file])
-    for number, (read, lines) in enumerate(stages.documents(folder, file)):
-        if number == own:
-            path = stages.plan_of(folder).files[file][0]
-            return {"file": path, "document": read.number, "text": " / ".join(lines)[:_SHOWN]}
-    raise AssertionError("unreachable: the document was judged")
+    read, lines = next(itertools.islice(documents(folder, file), own, None))
+    return {"file": plan_of(folder).files[file].path, "document": read.number, "text": shown(lines)}
 
 
 def account_lines(account: dict[str, Any]) -> Iterator[str]:
@@ -193,7 +226,7 @@ def account_lines(account: dict[str, Any]) -> Iterator[str]:
             total.update(counts)
         if not total["documents"]:
             continue
-        what = f"{total['lines']:,} lines in " if "lines" in total else ""
+        what = f"{counted(total['lines'], 'line')} in " if "lines" in total else ""
         by = {name: counts["documents"] for name, counts in sources.items() if counts["documents"]}
         each = "" if len(sources) == 1 else f" ({', '.join(f'{name} {n:,}' for name, n in by.items())})"
-        yield f"  {rule:<14}{what}{total['documents']:,} documents{each}"
+        yield f"  {rule:<14}{what}{counted(total['documents'], 'document')}{each}"

@@ -31,7 +31,7 @@ def changed(words: list[str], share: float, seed: int) -> list[str]:
 
 def near(prints: list[Print]) -> dict[int, Near]:
     bands = list(np.array([each.bands for each in prints]).T)
-    found = near_copies(candidates(bands), [each.runs for each in prints], THRESHOLD)
+    found = near_copies(candidates(bands), [each.runs for each in prints].__getitem__, THRESHOLD)
     return {each.document: each for each in found}
 
 

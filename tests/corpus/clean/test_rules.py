@@ -60,6 +60,11 @@ def test_prose_stays_and_what_repeats_itself_does_not() -> None:
     assert repeats_itself(["buy now"] * 5 + ["at the best price"], words_of("buy now " * 5))
     spam = "the best price in town is our price and our price is " * 20
     assert repeats_itself([spam], words_of(spam))
+    some = " ".join(f"word{number}" for number in range(60))  # most words are different ones
+    assert not repeats_itself([some], words_of(some))
+    assert repeats_itself(
+        [some + " and now for some more of it" * 6], words_of(some + " and now for some more" * 9)
+    )
     draw = random.Random(0)
     lists = [" ".join(draw.choices("abcdefghij", k=60)) for _ in range(30)]
     assert not repeats_itself(["the one", "and the other"], words_of("the one and the other"))

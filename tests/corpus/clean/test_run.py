@@ -18,7 +18,7 @@ from bertcli.system.errors import UserError
 from tests.corpus.builds import contents, make_config, short_chapters
 from tests.small_runs import write_config
 
-HERE = Placing("local", 1, 1)
+HERE = Placing(1, 1)
 MENU = "Home\nAbout us\nContact and imprint\n"
 RULES = ("mend", "shared_lines", "fewest_words", "repetition", "language", "copies", "near_copies")
 
@@ -111,7 +111,7 @@ def test_each_rule_takes_what_it_is_for(tmp_path: Path, run_bertcli) -> None:
 def test_tasks_workers_and_kills_change_no_byte(config: Any, tmp_path: Path, monkeypatch) -> None:
     expected = cleaned(config, tmp_path / "one")
     bytes_ = contents(tmp_path / "one")
-    assert cleaned(config, tmp_path / "two", Placing("local", 3, 2)) == expected
+    assert cleaned(config, tmp_path / "two", Placing(3, 2)) == expected
     assert contents(tmp_path / "two") == bytes_
     out = tmp_path / "killed"
     write, left = made._write_bytes, 0
@@ -130,7 +130,7 @@ def test_tasks_workers_and_kills_change_no_byte(config: Any, tmp_path: Path, mon
             with pytest.raises(KeyboardInterrupt):
                 cleaned(config, out)
     lines: list[str] = []
-    assert cleaned(config, out, Placing("local", 2, 1), lines.append) == expected
+    assert cleaned(config, out, Placing(2, 1), lines.append) == expected
     assert contents(out) == bytes_
     assert any("going on with the interrupted work" in line for line in lines)
 
@@ -158,9 +158,24 @@ def test_rules_that_are_off_take_nothing(config: Any, tmp_path: Path) -> None:
 def test_another_folder_is_left_alone(config: Any, tmp_path: Path) -> None:
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"out\.partial: bertcli did not make this folder; move it"):
+    with pytest.raises(UserError, match=r"mine\.txt: bertcli did not make this, .* move it elsewhere"):
         cleaned(config, tmp_path / "out")
     assert (tmp_path / "out.partial" / "mine.txt").read_text() == "mine"
+    (tmp_path / "link.partial").symlink_to(tmp_path / "out.partial")
+    with pytest.raises(UserError, match=r"bertcli did not make this"):
+        cleaned(config, tmp_path / "link")
+
+
+def test_a_file_that_is_put_into_the_work_stays(config: Any, tmp_path: Path) -> None:
+    def page(account: dict[str, Any]) -> str:
+        (tmp_path / "out.partial" / "mended" / "mine.txt").write_text("mine")
+        return "a page"
+
+    clean_corpus(config, tmp_path / "out", HERE, dry_run=False, page=page, report=lambda line: None)
+    assert (tmp_path / "out" / "mended" / "mine.txt").read_text() == "mine"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *(".bertcli.json", "clean.json", "mended", "report.html", "text")
+    }
 
 
 def test_other_rules_begin_anew(config: Any, tmp_path: Path, monkeypatch) -> None:
