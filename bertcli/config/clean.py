@@ -18,7 +18,8 @@ class CleanConfig(Section):
     off."""
 
     mend: bool = True
-    """Mend text that was decoded in a wrong encoding (ftfy), and remove control characters."""
+    """Mend text that was decoded in a wrong encoding (ftfy), bring it to Unicode's form NFC, and remove
+    control characters."""
     shared_lines: Documents | None = 10
     """Number of documents of a source from which on a line that all of them have is removed: menus, notices.
     Only the first and the last ten lines of a document are looked at."""

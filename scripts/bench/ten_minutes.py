@@ -5,9 +5,11 @@
 Each FILES is a corpus, a folder or a glob in quotes, as `bertcli init` takes it. "four" is a config with the
 files, the family, `preset: mini` and a number of steps, for BERT and for ModernBERT; the steps are those of
 `--minutes` by `bertcli estimate`. "init" is the config that `bertcli init --minutes` writes. `--tree` is
-another checkout whose bertcli does all of it. Prints for each run the minutes of the training command, the
-held-out MLM loss, and how many nats that is below the unigram entropy. The machine must have nothing else
-to do.
+another checkout whose bertcli does all of it. With `--plan` the configs are written and nothing is trained:
+that measures this machine, which must have nothing else to do. The same command without `--plan` trains by
+the configs that are there; then a busy machine changes only the minutes. Prints for each run the minutes of
+the training command, the held-out MLM loss, and how many nats that is below the unigram entropy. A run that
+has ended is not trained again.
 """
 
 from __future__ import annotations
@@ -33,26 +35,22 @@ def main() -> None:
     parser.add_argument("--tree", type=Path, default=Path(__file__).parents[2])
     parser.add_argument("--kinds", choices=("four", "init"), nargs="+", default=["four", "init"])
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--plan", action="store_true")
     options = parser.parse_args()
     print("| files | config | steps | minutes | MLM | below unigram |\n|---|---|---|---|---|---|", flush=True)
     for files in options.files:
         folder = options.out / Path(files).name.replace("*", "all")
         for name, config in configs(folder, str(Path(files).resolve()), options):
-            run = Path(yaml.safe_load(config.read_text())["output_dir"])
-            run = run if run.is_absolute() else config.parent / run
-            bertcli(options.tree, config.parent, "prepare", str(config))
-            begun = time.monotonic()
-            bertcli(options.tree, config.parent, "pretrain", str(config))
-            minutes = (time.monotonic() - begun) / 60
-            print(f"| {Path(files).name} | {name} | {row(run, minutes)} |", flush=True)
+            if not options.plan:
+                print(f"| {Path(files).name} | {name} | {trained(config, options.tree)} |", flush=True)
 
 
 def configs(folder: Path, files: str, options: argparse.Namespace) -> Iterator[tuple[str, Path]]:
-    """The name and the file of each config, whose run does not exist yet."""
+    """The name and the file of each config; a config that is there stays as it is."""
     folder.mkdir(parents=True, exist_ok=True)
-    if "four" in options.kinds:
-        for family in FAMILIES:
-            path = folder / f"{family}.yaml"
+    for family in FAMILIES if "four" in options.kinds else ():
+        path = folder / f"{family}.yaml"
+        if not path.exists():
             value = {
                 "output_dir": str(folder.resolve() / family),
                 "corpus": {"files": [files]},
@@ -60,19 +58,33 @@ def configs(folder: Path, files: str, options: argparse.Namespace) -> Iterator[t
                 "training": {"steps": 1000},
             }
             path.write_text(yaml.safe_dump(value))
-            hours = json.loads(bertcli(options.tree, folder, "estimate", str(path), "--json"))["hours"]
+            hours = json.loads(bertcli(options.tree, folder, "estimate", path.name, "--json"))["hours"]
             value["training"] = {"steps": round(1000 * options.minutes / 60 / hours)}
             path.write_text(yaml.safe_dump(value))
-            yield f"{family}, auto", path
+        yield f"{family}, auto", path
     if "init" in options.kinds:
         path = folder / "init.yaml"
-        command = ("init", files, "--minutes", str(options.minutes), "--output", path.name)
-        bertcli(options.tree, folder, *command)
+        if not path.exists():
+            command = ("init", files, "--minutes", str(options.minutes), "--output", path.name)
+            bertcli(options.tree, folder, *command)
         yield "init", path
 
 
-def row(run: Path, minutes: float) -> str:
-    """The cells of a run."""
+def trained(config: Path, tree: Path) -> str:
+    """The cells of a run, which is trained if it has not ended."""
+    result = config.with_suffix(".txt")
+    if not result.exists():
+        bertcli(tree, config.parent, "prepare", config.name)
+        begun = time.monotonic()
+        bertcli(tree, config.parent, "pretrain", config.name)
+        minutes = (time.monotonic() - begun) / 60
+        run = config.parent / yaml.safe_load(config.read_text())["output_dir"]
+        result.write_text(cells(run, minutes))
+    return result.read_text()
+
+
+def cells(run: Path, minutes: float) -> str:
+    """Steps, minutes, held-out loss and what it gained on the words' frequencies."""
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     last = [each for each in rows if each["split"] == "heldout"][-1]
     config = yaml.safe_load((run / "config.yaml").read_text())
