@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import faulthandler
 import fcntl
 import gc
 import importlib
@@ -179,6 +180,7 @@ def _become(request: dict[str, Any]) -> None:
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    faulthandler.enable()  # SIGABRT lets a process that hangs say where
     sys.argv = ["bertcli", *request["arguments"]]
 
 

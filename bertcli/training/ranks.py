@@ -35,6 +35,9 @@ T = TypeVar("T")
 _store: Any = None
 """The key-value store of torch.distributed, used only by the current attempt of torchrun."""
 _turns = itertools.count()
+_groups: list[Any] = []
+"""The groups of all runs of this process, which are never deleted. DDP would delete its group while it holds
+Python's lock, and would wait for the group's threads, one of which may wait for that lock."""
 
 
 @contextmanager
@@ -57,6 +60,7 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(own_device(torch.device("cuda")))
     _store, rank, size = meet(TIMEOUT)
     dist.init_process_group(backend, store=_store, rank=rank, world_size=size, timeout=TIMEOUT)
+    _groups.append(dist.group.WORLD)
     try:
         with nullcontext() if rank == 0 else _silence():
             yield

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,19 @@ def of_rank(rank: int) -> dict[str, int]:
 def on_ranks(*arguments: object, ranks: int = 2) -> tuple[str, str]:
     """What the first rank says; the others end well too."""
     processes = start_ranks(*arguments, ranks=ranks)
-    said = [process.communicate(timeout=300) for process in processes]
+    said = ends(processes)
     assert [process.returncode for process in processes] == [0] * ranks, said
     return said[0]
+
+
+def ends(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[str, str]]:
+    """What the processes said. One that hangs says where: SIGABRT lets it print the lines of its threads."""
+    try:
+        return [process.communicate(timeout=300) for process in processes]
+    except subprocess.TimeoutExpired:
+        for process in processes:
+            process.send_signal(signal.SIGABRT)
+        raise AssertionError([process.communicate(timeout=30) for process in processes]) from None
 
 
 def at_step(run: Path, step: int, process: subprocess.Popen[str], act: Callable[[], None]) -> None:
@@ -148,7 +158,7 @@ def test_stopped_on_two_it_goes_on_in_parts_and_ends_alone(text: Path, alone: Pa
     first, second = start_ranks("pretrain", config(text, tmp_path))
     at_step(run, 6, first, first.terminate)
     second.terminate()
-    said = [rank.communicate(timeout=300) for rank in (first, second)]
+    said = ends((first, second))
     assert [rank.returncode for rank in (first, second)] == [128 + signal.SIGTERM] * 2, said
     steps = [row["step"] for row in read_rows(run / "metrics.jsonl", "train")]
     assert (run / "checkpoints" / f"step-{steps[-1]:08d}").exists()  # saved, whatever step it was
