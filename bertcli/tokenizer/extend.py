@@ -122,12 +122,12 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
 def _count_units(backend: tokenizers.Tokenizer, words: Counter[str]) -> Counter[str]:
     units: Counter[str] = Counter()
     for word, count in words.items():
-        for unit in _units(backend, word):
+        for unit in units_of(backend, word):
             units[unit] += count
     return units
 
 
-def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
+def units_of(backend: tokenizers.Tokenizer, word: str) -> list[str]:
     """The parts of a word after a blank that no piece crosses, in the form that the model reads."""
     normalizer, before = backend.normalizer, backend.pre_tokenizer
     text = f" {word}" if isinstance(backend.model, tokenizers.models.BPE) else word
