@@ -29,7 +29,10 @@ NEW: dict[FamilyName, Fresh] = {
 
 def new_name(model_type: str) -> FamilyName:
     """`model.family` of a new model of a family; one that `NEW` lacks has RoBERTa's layout."""
-    return next((name for name, fresh in NEW.items() if fresh.family.model_type == model_type), "roberta")
+    for name, fresh in NEW.items():
+        if fresh.family.model_type == model_type:
+            return name
+    return "roberta"
 
 
 def fresh_of(model_type: str) -> Fresh:

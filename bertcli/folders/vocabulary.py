@@ -21,15 +21,13 @@ Change = Callable[[Tensor], Tensor]
 results, so that embeddings that a generator shares stay equal in both folders."""
 
 
-def write_with_vocabulary(
-    source: Path, destination: Path, tokenizer: Tokenizer, change: Change
-) -> list[str]:
+def write_with_vocabulary(source: Path, destination: Path, tokenizer: Tokenizer, change: Change) -> list[str]:
     """Write the model of `source` with another vocabulary to `destination`, a new folder or an empty one.
 
     `change` is applied to the word embeddings and to the bias of the MLM head, also to those of the generator
     of replaced words. The differences between the embeddings of both models are not written, because they
-    follow from the two tables. Returns the names of the weights that are dropped: those of heads that no class
-    of transformers holds with the rest.
+    follow from the two tables. Returns the names of the weights that are dropped: those of heads that no
+    class of transformers holds with the rest.
 
     Raises:
         UserError: `source` cannot be read; `destination` holds something, or cannot be written.

@@ -58,7 +58,7 @@ def find_origins(old: Tokenizer, new: Tokenizer) -> Origins:
     source, pieces, copied = _Source(old), pieces_of(new), _special_ids(old, new)
     mixed: list[dict[int, float]] = [{} for _ in range(new.vocab_size)]
     drawn: dict[Kind, list[int]] = defaultdict(list)
-    counts = dict.fromkeys(("copied", "made_from_old_pieces", "drawn_by_script", "drawn"), 0)
+    counts: dict[str, int] = dict.fromkeys(("copied", "made_from_old_pieces", "drawn_by_script", "drawn"), 0)
     for new_id, parts in enumerate(mixed):
         piece = pieces.get(new_id, Piece("", False))
         old_id = copied.get(new_id, source.ids.get(piece))
