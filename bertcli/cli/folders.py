@@ -187,12 +187,12 @@ def transplant(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Write a model with a new vocabulary; CONFIG names the corpus and, in tokenizer, the vocabulary.
+    """Write a model with a new vocabulary, which is trained on the corpus of CONFIG.
 
-    The vocabulary is the one that a new model of this family would have. A piece that the old vocabulary has
-    keeps its vector. Another one starts with the mean of the old pieces that make it up. A piece of letters
-    that the old vocabulary lacks gets a random vector that is like those of the old pieces. Continue with the
-    result as model.init_from, so that it learns the new pieces.
+    The section tokenizer of CONFIG says which vocabulary; auto is decided as for a new model of this family.
+    A piece that the old vocabulary has keeps its vector. Another one starts with the mean of the old pieces
+    that make it up. A piece of letters that the old vocabulary lacks gets a random vector, like those of the
+    old pieces. Continue with the result as model.init_from, so that it learns the new pieces.
 
     Example: bertcli transplant runs/novels configs/novels.yaml runs/transplanted
     """
@@ -225,9 +225,9 @@ def transplant(
 def _model_and_corpus(
     model: Path, config: Path, set_: list[str] | None, out: Path
 ) -> tuple[Path, PretrainConfig, list[CorpusFile]]:
-    """The folder of the model, the config and the files of its corpus.
+    """The folder of the model, the config and the files of its corpus, which is not read yet.
 
-    Raises `UserError` as well if `out` cannot be written; this is known before the corpus is read.
+    Raises `UserError` if one of them is missing, or if `out` holds something.
     """
     from bertcli.config import load, schema
     from bertcli.corpus import chunks, matching
