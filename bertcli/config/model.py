@@ -71,7 +71,7 @@ class ModelConfig(Section, Generic[ByText]):
     max_positions: Tokens | None = None
     """Tokens in the longest row that the model can read. null: 512; 8,192 for modernbert. With `init_from` it
     may be more than the folder has: learned positions are then repeated (Beltagy et al. 2020, section 5)."""
-    rotary_base: Annotated[float, Field(gt=1.0, le=1e12)] | None = None
+    rotary_base: Annotated[float, Field(gt=1.0, le=1e9)] | None = None
     """Base of the rotary positions in the layers of modernbert that read full rows; larger for longer rows.
     null: 160,000, or that of `init_from`. ModernBERT learned with 10,000 on rows of 1,024 tokens, then with
     160,000 on rows of 8,192 (Warner et al. 2024, section 2.3)."""
