@@ -8,9 +8,9 @@ The first rule that fits decides:
 2. The old tokenizer cuts the text into pieces: the mean of their vectors, weighted by their numbers of
    characters. Unknown characters, and bytes that are no full character, have no share in it.
 3. The vector is drawn from the normal distribution of the old pieces of the same script at the same place; if
-   they are few, of all at the same place, or of all. Downey et al. 2023 (arXiv 2309.04679) find that such draws rival FOCUS (Dobler
-   and de Melo 2023), which needs an auxiliary model of the new text. Their mean alone would do for no more
-   than one piece: a model cannot tell pieces with equal vectors apart.
+   they are few, of all at the same place, or of all. Downey et al. 2023 (arXiv 2309.04679) find that such
+   draws rival FOCUS (Dobler and de Melo 2023), which needs an auxiliary model of the new text. Their mean
+   alone would do for no more than one piece: a model cannot tell pieces with equal vectors apart.
 """
 
 import unicodedata
