@@ -1,4 +1,4 @@
-"""`bertcli convert`, `export`, `extend-vocab`: one model folder -> another one."""
+"""`bertcli convert`, `export`, `extend-vocab`, `transplant`: one model folder -> another one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
+    from bertcli.config.schema import PretrainConfig
+    from bertcli.corpus.files import CorpusFile
     from bertcli.folders.onnx_folder import Comparison
 
 
@@ -147,38 +149,93 @@ def extend_vocab(
 
     Example: bertcli extend-vocab runs/novels configs/novels.yaml runs/extended --add 500
     """
-    from bertcli.config import load, schema
-    from bertcli.corpus import chunks, matching, sample
-    from bertcli.folders import fill, locate, sealed
-    from bertcli.folders.extend import write_extended
+    from bertcli.corpus import chunks, sample
+    from bertcli.folders import fill, vocabulary
     from bertcli.tokenizer.extend import extend
     from bertcli.tokenizer.tokenizer import Tokenizer
 
-    run, folder = load.load_config(schema.PretrainConfig, config, set_), locate.resolve_model(model)
-    sealed.check_new(out)  # before the corpus is read
-    files = chunks.find_corpus(run.corpus, matching.output_paths(run))
-    for note in chunks.encoding_notes(files, run.corpus):
-        say(note)
+    folder, run, files = _model_and_corpus(model, config, set_, out=out)
     with chunks.progress_display("reading", files, say) as advance:
         rates = sample.sample_rates(files, run.corpus)
         texts = sample.sample_paragraphs(files, run.corpus, rates, progress=advance)
         extended = extend(Tokenizer.load(folder), texts, add, report=say)
-    dropped = write_extended(folder, out, extended.tokenizer, replaced=extended.replaced)
+    size, replaced = extended.tokenizer.vocab_size, extended.replaced
+    change = vocabulary.extended(size, replaced)
+    dropped = vocabulary.write_with_vocabulary(folder, out, extended.tokenizer, change=change)
     if dropped:
         say(f"{fill.DROPPED}: {', '.join(dropped)}")
-    added = len(extended.replaced)
     summary = {
         "folder": str(out),
-        "added": added,
-        "vocab_size": extended.tokenizer.vocab_size,
+        "added": len(replaced),
+        "vocab_size": size,
         "pieces_per_word_before": extended.before,
         "pieces_per_word_after": extended.after,
     }
     if json_:
         print(json.dumps(summary))
         return
-    first = extended.tokenizer.vocab_size - added
-    shown = ", ".join(extended.tokenizer.readable(first + number) for number in range(min(10, added)))
-    say(f"{added:,} new pieces, the most useful ones: {shown}")
+    shown = ", ".join(map(extended.tokenizer.readable, range(size - len(replaced), size)[:10]))
+    say(f"{len(replaced):,} new pieces, the most useful ones: {shown}")
     say(f"pieces a word of this corpus: {extended.before:.3f} before, {extended.after:.3f} after")
     print(out)
+
+
+def transplant(
+    model: Model,
+    config: Config,
+    out: Path = argument(..., "The folder to write: a new one, or empty.", "OUT"),
+    set_: Set = None,
+    json_: Json = False,
+) -> None:
+    """Write a model with a new vocabulary, which is trained on the corpus of CONFIG.
+
+    The section tokenizer of CONFIG says which vocabulary; auto is decided as for a new model of this family.
+    A piece that the old vocabulary has keeps its vector. Another one starts with the mean of the old pieces
+    that make it up. A piece of letters that the old vocabulary lacks gets a random vector, like those of the
+    old pieces. Continue with the result as model.init_from, so that it learns the new pieces.
+
+    Example: bertcli transplant runs/novels configs/novels.yaml runs/transplanted
+    """
+    from bertcli.corpus import matching
+    from bertcli.families.registry import new_name
+    from bertcli.folders import config_file, fill, vocabulary
+    from bertcli.tokenizer.tokenizer import Tokenizer
+    from bertcli.tokenizer.transplant import find_origins
+    from bertcli.training.recipe import new_vocabulary
+
+    folder, run, files = _model_and_corpus(model, config, set_, out=out)
+    family, old = config_file.read_architecture(folder / "config.json").family, Tokenizer.load(folder)
+    recipe = new_vocabulary(run, new_name(family))
+    new = matching.load_given_tokenizer(recipe) or matching.train_on_corpus(
+        files, recipe.corpus, recipe.tokenizer, report=say, model_type=family
+    )
+    vocabulary.check_padding(folder, new)
+    origins = find_origins(old, new)
+    change = vocabulary.transplanted(origins, run.seed)
+    if dropped := vocabulary.write_with_vocabulary(folder, out, new, change=change):
+        say(f"{fill.DROPPED}: {', '.join(dropped)}")
+    if json_:
+        print(json.dumps({"folder": str(out), "vocab_size": new.vocab_size, **origins.counts}))
+        return
+    ways = ", ".join(f"{way.replace('_', ' ')} {number:,}" for way, number in origins.counts.items())
+    say(f"{new.vocab_size:,} pieces in place of {old.vocab_size:,}: {ways}")
+    print(out)
+
+
+def _model_and_corpus(
+    model: Path, config: Path, set_: list[str] | None, out: Path
+) -> tuple[Path, PretrainConfig, list[CorpusFile]]:
+    """The folder of the model, the config and the files of its corpus, which is not read yet.
+
+    Raises `UserError` if one of them is missing, or if `out` holds something.
+    """
+    from bertcli.config import load, schema
+    from bertcli.corpus import chunks, matching
+    from bertcli.folders import locate, sealed
+
+    run, folder = load.load_config(schema.PretrainConfig, config, set_), locate.resolve_model(model)
+    sealed.check_new(out)
+    files = chunks.find_corpus(run.corpus, matching.output_paths(run))
+    for note in chunks.encoding_notes(files, run.corpus):
+        say(note)
+    return folder, run, files

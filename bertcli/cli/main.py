@@ -34,6 +34,7 @@ COMMANDS = {
     "convert": "folders",
     "export": "folders",
     "extend-vocab": "folders",
+    "transplant": "folders",
     "clean": "stores",
     "prepare": "stores",
     "check-data": "data",

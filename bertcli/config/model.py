@@ -69,7 +69,12 @@ class ModelConfig(Section, Generic[ByText]):
     """Inner size of the feed-forward network. null: 4 x hidden; 1.5 x hidden for modernbert, whose network
     has gates."""
     max_positions: Tokens | None = None
-    """Tokens in the longest row that the model can read. null: 512; 8,192 for modernbert."""
+    """Tokens in the longest row that the model can read. null: 512; 8,192 for modernbert. With `init_from` it
+    may be more than the folder has: learned positions are then repeated (Beltagy et al. 2020, section 5)."""
+    rotary_base: Annotated[float, Field(gt=1.0, le=1e9)] | None = None
+    """Base of the rotary positions in the layers of modernbert that read full rows; larger for longer rows.
+    null: 160,000, or that of `init_from`. ModernBERT learned with 10,000 on rows of 1,024 tokens, then with
+    160,000 on rows of 8,192 (Warner et al. 2024, section 2.3)."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] | ByText = AUTO
     """Dropout rate of hidden states and attention probabilities. auto: 0 in a run that is too short to
     overfit, else 0.1; always 0.1 with `init_from`."""
@@ -79,7 +84,8 @@ class ModelConfig(Section, Generic[ByText]):
     first step on, positions begin as sines, and the weights of narrow models are larger."""
     generator: GeneratorConfig = GeneratorConfig()
     init_from: FilePath | None = None
-    """A model folder whose weights, sizes and tokenizer the run starts with; no key may contradict them."""
+    """A model folder whose weights, sizes and tokenizer the run starts with; no key may contradict them, but
+    `max_positions` may be larger."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -86,6 +86,7 @@ class Family:
         fixed: key -> the allowed values; another value would be another model.
         written: keys that are written, and only checked on reading, besides `tie_word_embeddings`.
         objectives: those for which it has heads; a new model learns the last one.
+        model_keys: keys of the config's section `model` that other families do not have.
         row_keys: keys that are written with the id of a row's first token, and those with its last.
         tensors: our module or parameter -> its name in a folder; `{}` is the number of a layer.
         fused: layers that a folder holds as one.
@@ -115,6 +116,7 @@ class Family:
     derive: Callable[[Keys], Keys] = lambda config: {}
     keys: Callable[[Any], Keys] = lambda architecture: {}
     objectives: tuple[Objective, ...] = (MLM,)
+    model_keys: tuple[str, ...] = ()
     row_keys: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     fused: Fused | None = None
     old_spellings: Spellings = ()

@@ -22,6 +22,8 @@ from bertcli.families.family import (
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
 _BASES = {_FULL: 160_000.0, _LOCAL: 10_000.0}
+_OLD_NAMES = {_FULL: "global", _LOCAL: "local"}
+"""The kinds of layers in the keys of transformers 4."""
 _DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="head.norm")
 
 
@@ -30,7 +32,7 @@ def _derive(config: Keys) -> Keys:
         "attention_output_dropout": config.get("attention_dropout", 0.0),
         "window": integer_key(config, "local_attention", 128, above=1) // 2,
         "local_layers": tuple(kind == _LOCAL for kind in _layer_types(config)),
-        "rotary_bases": (_base(config, _FULL, "global"), _base(config, _LOCAL, "local")),
+        "rotary_bases": (_base(config, _FULL), _base(config, _LOCAL)),
     }
 
 
@@ -44,9 +46,9 @@ def _layer_types(config: Keys) -> list[str]:
     return types
 
 
-def _base(config: Keys, kind: str, old: str) -> float:
+def _base(config: Keys, kind: str) -> float:
     """The base of the rotary angles, from the newer key or the older one."""
-    key, given = "rope_parameters", config.get("rope_parameters") or {}
+    old, key, given = _OLD_NAMES[kind], "rope_parameters", config.get("rope_parameters") or {}
     rope = given.get(kind) or {} if isinstance(given, Mapping) else None
     if not isinstance(rope, Mapping) or rope.get("rope_type", "default") != "default":
         raise ValueError(f"{key}: {given!r} is not supported; expected a rope_theta of the type 'default'")
@@ -59,8 +61,9 @@ def _base(config: Keys, kind: str, old: str) -> float:
 
 
 def _keys(architecture: Any) -> Keys:
-    bases = dict(zip((_FULL, _LOCAL), architecture.rotary_bases, strict=True))
+    bases: dict[str, float] = dict(zip((_FULL, _LOCAL), architecture.rotary_bases, strict=True))
     return {
+        **{f"{old}_rope_theta": bases[kind] for kind, old in _OLD_NAMES.items()},
         "local_attention": 2 * architecture.window,
         "layer_types": [_LOCAL if local else _FULL for local in architecture.local_layers],
         "rope_parameters": {
@@ -92,6 +95,7 @@ MODERNBERT = Family(
         "decoder_bias": (True,),
         "rope_scaling": (None,),
     },
+    model_keys=("rotary_base",),
     written={"hidden_activation": "gelu", "classifier_activation": "gelu"},
     row_keys=(("bos_token_id", "cls_token_id"), ("eos_token_id", "sep_token_id")),
     tensors={

@@ -27,6 +27,14 @@ NEW: dict[FamilyName, Fresh] = {
 """`model.family` -> the new model that it makes."""
 
 
+def new_name(model_type: str) -> FamilyName:
+    """`model.family` of a new model of a family; one that `NEW` lacks has RoBERTa's layout."""
+    for name, fresh in NEW.items():
+        if fresh.family.model_type == model_type:
+            return name
+    return "roberta"
+
+
 def fresh_of(model_type: str) -> Fresh:
-    """What a family decides for a new model; a family that `NEW` lacks has RoBERTa's layout."""
-    return next((fresh for fresh in NEW.values() if fresh.family.model_type == model_type), NEW_ROBERTA)
+    """What a family decides for a new model."""
+    return NEW[new_name(model_type)]

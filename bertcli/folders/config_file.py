@@ -1,7 +1,7 @@
 """`config.json` <-> our sizes; a key that changes the mathematics is supported, or refused by name."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -160,12 +160,23 @@ def new_architecture(
         **fresh.keys(given.hidden, positions),
     }
     architecture = to_architecture(keys, f"a new {family.name}")
-    architecture = replace(architecture, max_positions=positions + architecture.position_offset)
+    architecture = architecture.with_positions(positions).with_rotary_base(config.rotary_base)
     if config.initialization == "neighbors" and architecture.position_table:
         architecture = replace(architecture, init_std=first_std(architecture.hidden))
     if not objective.generates:
         return replace(architecture, mask_decoder="mask_decoder.positions" in family.tensors)
     return replace(architecture, generator=_generator(config, architecture))
+
+
+def going_on(config: ModelRecipe) -> Callable[[Architecture], Architecture]:
+    """Sizes in the folder of `model.init_from` -> those of the run, with its dropout, positions and rotary
+    base."""
+
+    def sizes(found: Architecture) -> Architecture:
+        longest = found.with_positions(config.max_positions or found.usable_positions)
+        return longest.with_dropout(config.dropout).with_rotary_base(config.rotary_base)
+
+    return sizes
 
 
 def _generator(config: ModelConfig, discriminator: Architecture) -> Architecture:

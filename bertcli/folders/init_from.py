@@ -27,7 +27,8 @@ def with_sizes_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
     contradictions, or if the folder cannot be read.
     """
     sizes, vocabulary = read_architecture(folder / "config.json"), _vocabulary(folder)
-    model = {key: getattr(sizes, key) for key in Sizes._fields} | {"max_positions": sizes.usable_positions}
+    positions = max(sizes.usable_positions, config.model.max_positions or 0)
+    model = {key: getattr(sizes, key) for key in Sizes._fields} | {"max_positions": positions}
     problems = [
         *_other_family(config.model, sizes),
         *_contradictions("model", config.model, model),

@@ -45,6 +45,16 @@ def untrained_positions(architecture: Architecture, length: int | None) -> Itera
         )
 
 
+def changed_positions(before: Architecture, after: Architecture) -> Iterator[str]:
+    """Lines on longer rows and another rotary base, for a run that goes on from a model of sizes `before`."""
+    if after.usable_positions > (old := before.usable_positions):
+        has_table = after.position_table or after.mask_decoder
+        how = f"the later ones begin as copies of the first {old:,}" if has_table else "none is learned"
+        yield f"positions: {old:,} -> {after.usable_positions:,}; {how}"
+    if before.rotary_bases != after.rotary_bases and before.rotary_bases and after.rotary_bases:
+        yield f"rotary base: {before.rotary_bases[0]:,.0f} -> {after.rotary_bases[0]:,.0f}"
+
+
 def check_length(folder: Path, max_length: int, key: str) -> None:
     """Raise `UserError` if the model cannot read rows of `max_length` tokens; `key`: the user's option."""
     positions = read_architecture(folder / "config.json").usable_positions

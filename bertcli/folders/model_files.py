@@ -1,7 +1,7 @@
 """The files of a model folder -> sizes, tokenizer, weights by their current names; a model -> its files."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,18 @@ class Declaration:
     trained_length: int | None = None
 
 
-def read_model_files(folder: Path) -> ModelFiles:
+Adapt = Callable[[Architecture], Architecture]
+"""The sizes in a folder -> those of the model that is built from it, with other rates or positions."""
+_POSITIONS = ("body.embeddings.position.weight", "mask_decoder.positions.weight")
+"""Our names of the tables with a row for each position."""
+
+
+def read_model_files(folder: Path, adapt: Adapt | None = None) -> ModelFiles:
     """Read a folder of ours or of any of the family's classes in transformers.
+
+    If `adapt` gives more positions, learned ones are repeated from the first to the last, as often as needed
+    (Beltagy et al. 2020, "Longformer", section 5): what was learned about neighbors then holds everywhere but
+    where two copies meet. The rows before `position_offset`, which no token has, are not repeated.
 
     Raises `UserError`: a file is missing or damaged; the config asks for other mathematics; two copies of
     a weight differ; a tokenizer with ids that the model lacks.
@@ -99,7 +109,16 @@ def read_model_files(folder: Path) -> ModelFiles:
     architecture, tokenizer = read_architecture(config), Tokenizer.load(folder)
     family = FAMILIES[architecture.family]
     weights = split_fused(family, _modernize(read_weights(where), where, family), architecture.heads)
-    return ModelFiles(where, read_json(config), architecture, tokenizer=tokenizer, weights=weights)
+    files = ModelFiles(where, read_json(config), architecture, tokenizer=tokenizer, weights=weights)
+    if adapt is None:
+        return files
+    sizes, offset = adapt(architecture), architecture.position_offset
+    for name in {hf_name(family, name) for name in _POSITIONS if files.holds(name)}:
+        table = weights[name]
+        if len(table) == architecture.max_positions:  # `fill.build_from` names a table of another length
+            places_T = torch.arange(sizes.usable_positions) % architecture.usable_positions
+            weights[name] = torch.cat([table[:offset], table[offset + places_T]])
+    return replace(files, architecture=sizes)
 
 
 def files_read(folder: Path) -> list[Path]:

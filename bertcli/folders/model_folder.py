@@ -10,7 +10,7 @@ from torch import Tensor
 from bertcli.families.family import PARTS, Sharing
 from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.locate import GENERATOR, check_generator
-from bertcli.folders.model_files import Declaration, read_model_files, write_model_files
+from bertcli.folders.model_files import Adapt, Declaration, read_model_files, write_model_files
 from bertcli.folders.task_folder import task_type
 from bertcli.folders.weights import read_weights, write_safetensors
 from bertcli.model.pretraining import OF_GENERATOR, PretrainingModel, ReplacedTokenModel, generator_weights
@@ -90,7 +90,7 @@ def save_model_folder(
 
 
 def load_model_folder(
-    folder: Path, pairs: bool | None = None, dropout: float | None = None, mask_decoder: bool = False
+    folder: Path, pairs: bool | None = None, adapt: Adapt | None = None, mask_decoder: bool = False
 ) -> LoadedModel:
     """Read a model folder, ours or any of the family's classes in transformers, on the CPU in fp32.
 
@@ -100,7 +100,7 @@ def load_model_folder(
     Args:
         folder: holds `config.json`, weights and a vocabulary (`bertcli.folders.locate.resolve_model`).
         pairs: whether the model has pooler and pair head; None: it does if the folder has the pair head.
-        dropout: the rate for hidden states and attention; None: the folder's own rates.
+        adapt: changes rates, positions or rotary base, as in `folders.model_files.read_model_files`.
         mask_decoder: build the enhanced mask decoder, if the folder has it, as in training; transformers'
             classes do not have it.
 
@@ -108,11 +108,10 @@ def load_model_folder(
         UserError: a file is missing or damaged; the config asks for other mathematics; weights that are
             unknown or missing, or have another shape; a tokenizer with ids that the model lacks.
     """
-    files = read_model_files(folder)
+    files = read_model_files(folder, adapt)
     if pairs is None:
         pairs = files.holds("pair_head.dense.weight")
-    architecture = files.architecture.with_dropout(dropout)
-    architecture = replace(architecture, mask_decoder=mask_decoder and files.holds_mask_decoder)
+    architecture = replace(files.architecture, mask_decoder=mask_decoder and files.holds_mask_decoder)
     model, report = build_from(files, lambda: PretrainingModel(architecture, pairs), may_be_new=PARTS)
     task = task_type(files.config, files.family)
     return LoadedModel(model, files.tokenizer, report, task=task)
@@ -161,20 +160,20 @@ def save_rtd_folder(
         write_safetensors(folder / DIFFERENCES, differences)
 
 
-def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None) -> ReplacedTokenModel:
+def load_rtd_folder(folder: Path, sharing: Sharing, adapt: Adapt | None = None) -> ReplacedTokenModel:
     """Read a discriminator and its generator, on the CPU in fp32.
 
     Args:
-        dropout: the rate for hidden states and attention; None: the folder's own rates.
+        adapt: as for `load_model_folder`, for both models.
 
     Raises:
         UserError: as `load_model_folder`; there is no generator; its vocabulary, or with tied embeddings its
             embeddings, differ from the discriminator's.
     """
     check_generator(folder)
-    files = read_model_files(folder)
+    files = read_model_files(folder, adapt)
     found, _ = build_from(files, lambda: PooledModel(files.architecture, pooler=False, rtd_head=True))
-    loaded = load_model_folder(folder / GENERATOR, pairs=False, dropout=dropout)
+    loaded = load_model_folder(folder / GENERATOR, pairs=False, adapt=adapt)
     loaded.need("mlm_head")
     generator, own_size = loaded.model, files.architecture.vocab_size
     if generator.architecture.vocab_size != own_size or loaded.tokenizer.hash != files.tokenizer.hash:
@@ -183,7 +182,7 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
             "models that were trained together"
         )
     architecture = replace(files.architecture, generator=generator.architecture)
-    model = ReplacedTokenModel(architecture.with_dropout(dropout), sharing)
+    model = ReplacedTokenModel(architecture, sharing)
     state = {f"{OF_GENERATOR}{name}": value for name, value in generator.state_dict().items()}
     state |= found.state_dict()
     if sharing == "tied":
@@ -194,7 +193,9 @@ def load_rtd_folder(folder: Path, sharing: Sharing, dropout: float | None = None
             table = f"{name.removesuffix(_DIFFERENCE)}.weight"
             own = state.pop(table)
             # A sum in fp32 minus one of its terms is not exactly the other term.
-            state[name] = stored[name] if name in stored else own - state[f"{OF_GENERATOR}{table}"]
+            state[name] = own - state[f"{OF_GENERATOR}{table}"]
+            if name in stored and stored[name].shape == own.shape:
+                state[name] = stored[name]
     model.load_state_dict(state)
     return model
 

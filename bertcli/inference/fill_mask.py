@@ -147,8 +147,8 @@ def _filled(text: str, masks: list[list[Prediction]], tokenizer: Tokenizer) -> F
         best = predictions[0]
         if tokenizer.continuation[best.id]:
             before = filled.rstrip() if tokenizer.mask_strips else filled
-            filled = before + best.token.removeprefix(tokenizer.prefix) + part
-        elif best.token.startswith(BLANK) and not tokenizer.prefix:
+            filled = before + best.token.removeprefix(tokenizer.spelling.prefix) + part
+        elif best.token.startswith(BLANK) and not tokenizer.spelling.prefix:
             before = f"{filled.rstrip()} " if filled.strip() else ""
             filled = before + best.token.removeprefix(BLANK) + part
         else:

@@ -135,6 +135,18 @@ class Architecture:
         """The same sizes with this rate of dropout for hidden states and attention; None: with their own."""
         return self if rate is None else replace(self, dropout=rate, attention_dropout=rate)
 
+    def with_positions(self, usable: int) -> Architecture:
+        """The same sizes, with this number of tokens in the longest row."""
+        return replace(self, max_positions=usable + self.position_offset)
+
+    def with_rotary_base(self, base: float | None) -> Architecture:
+        """The same sizes, with this base of rotary positions in layers that read full rows; None: their
+        own."""
+        if base is None:
+            return self
+        assert self.rotary_bases is not None
+        return replace(self, rotary_bases=(base, self.rotary_bases[1]))
+
     @property
     def usable_positions(self) -> int:
         """The maximum number of tokens in a row."""

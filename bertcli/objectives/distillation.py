@@ -80,7 +80,9 @@ def taught(task: Task, config: PretrainConfig, tokenizer: Tokenizer) -> Distilla
     assert settings is not None
     assert isinstance(task, MaskedLanguage)
     folder = resolve_model(settings.teacher)
-    loaded = load_model_folder(folder, pairs=False, dropout=0.0, mask_decoder=True)
+    loaded = load_model_folder(
+        folder, pairs=False, adapt=lambda sizes: sizes.with_dropout(0.0), mask_decoder=True
+    )
     loaded.need("mlm_head")
     if loaded.tokenizer.hash != tokenizer.hash:
         raise UserError(

@@ -11,7 +11,9 @@ from torch import Tensor
 from bertcli.config.model import ModelConfig
 from bertcli.config.run import ModelRecipe, PretrainRecipe
 from bertcli.config.schema import PretrainConfig, TrainingConfig
-from bertcli.folders.config_file import new_architecture
+from bertcli.folders.config_file import going_on, new_architecture, read_architecture
+from bertcli.folders.lengths import changed_positions
+from bertcli.folders.model_files import Adapt
 from bertcli.folders.model_folder import LoadedModel, load_model_folder, save_model_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss, look_at_neighbors
@@ -53,7 +55,11 @@ class Learner:
         """
         model = config.model
         if model.init_from is not None:
-            return self.go_on_from(Path(model.init_from), model)
+            source = Path(model.init_from)
+            loaded = self.go_on_from(source, model)
+            for line in changed_positions(read_architecture(source / "config.json"), loaded.architecture):
+                say(line)
+            return loaded
         vocab_size, pad_id = tokenizer.vocab_size, tokenizer.pad_id
         sizes = new_architecture(model, vocab_size, pad_id, objective=self.objective)
         built = self.build(model, sizes)
@@ -66,8 +72,9 @@ class Learner:
         return PretrainingModel(sizes, pair_head=self.objective.pairs.is_pair)
 
     def go_on_from(self, source: Path, config: ModelRecipe) -> Any:
-        """The model of a folder, with the dropout of `config`, and with new heads where it has none."""
-        loaded = self._load(source, self.objective.pairs.is_pair, config.dropout)
+        """The model of a folder with dropout, positions and rotary base of `config`, and with new heads where
+        it has none."""
+        loaded = self._load(source, going_on(config), self.objective.pairs.is_pair)
         say(f"starting from the weights of {source} ({len(loaded.report.loaded)} tensors)")
         if loaded.report.new:
             say(f"  new ({', '.join(loaded.report.new_parts())}): {', '.join(loaded.report.new)}")
@@ -82,13 +89,14 @@ class Learner:
         """
         return self._load(folder).model
 
-    def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
-        """The part of a folder's model that predicts words, without a pair head; None if it has none."""
-        loaded = self._load(folder, pairs=False)
+    def load_words(self, source: Path, config: ModelRecipe) -> PretrainingModel | None:
+        """The part of the model of `go_on_from` that predicts words, without a pair head; None if its folder
+        has none."""
+        loaded = self._load(source, going_on(config), pairs=False)
         return loaded.model if loaded.report.has("mlm_head") else None
 
-    def _load(self, folder: Path, pairs: bool | None = None, dropout: float | None = None) -> LoadedModel:
-        return load_model_folder(folder, pairs=pairs, dropout=dropout, mask_decoder=True)
+    def _load(self, folder: Path, adapt: Adapt | None = None, pairs: bool | None = None) -> LoadedModel:
+        return load_model_folder(folder, pairs=pairs, adapt=adapt, mask_decoder=True)
 
     def task(self, training: TrainingConfig) -> Task:
         """The losses, here of words and pairs."""

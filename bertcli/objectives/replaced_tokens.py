@@ -13,7 +13,8 @@ from bertcli.batches.batch import Batch
 from bertcli.config.model import ModelConfig
 from bertcli.config.run import ModelRecipe
 from bertcli.config.schema import PretrainConfig, TrainingConfig
-from bertcli.folders.config_file import read_architecture, sharing
+from bertcli.folders.config_file import going_on, read_architecture, sharing
+from bertcli.folders.model_files import Adapt
 from bertcli.folders.model_folder import load_rtd_folder, save_rtd_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.init import expected_first_mlm_loss
@@ -72,15 +73,15 @@ class ReplacementLearner(Learner):
 
     def go_on_from(self, source: Path, config: ModelRecipe) -> ReplacedTokenModel:
         say(f"starting from the weights of {source} and its generator")
-        return self.load(source, config, config.dropout)
+        return self.load(source, config, going_on(config))
 
-    def load(self, folder: Path, config: ModelConfig, dropout: float | None = None) -> ReplacedTokenModel:
+    def load(self, folder: Path, config: ModelConfig, adapt: Adapt | None = None) -> ReplacedTokenModel:
         family = read_architecture(folder / "config.json").family
-        return load_rtd_folder(folder, sharing(config, family), dropout)
+        return load_rtd_folder(folder, sharing(config, family), adapt)
 
-    def load_words(self, folder: Path, config: ModelConfig) -> PretrainingModel | None:
+    def load_words(self, source: Path, config: ModelRecipe) -> PretrainingModel | None:
         """The generator."""
-        return self.load(folder, config).generator
+        return self.load(source, config, going_on(config)).generator
 
     def task(self, training: TrainingConfig) -> ReplacedTokens:
         """The losses of generator and discriminator."""

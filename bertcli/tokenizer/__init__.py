@@ -1,1 +1,1 @@
-"""Text -> token ids. Vocabularies are read, trained, extended and saved here, without torch."""
+"""Text -> token ids. Vocabularies are read, trained, extended, transplanted and saved here, without torch."""

@@ -87,7 +87,7 @@ def _extended(tokenizer: Tokenizer, words: Counter[str], number: int, report: Re
     count_spans(pieces)
     for turn in range(_ROUNDS, 0, -1):
         wanted = math.ceil((number - len(parts)) / turn)
-        chosen = _choose(spans, tokenizer.prefix, known, at_most=wanted)
+        chosen = _choose(spans, tokenizer.spelling.prefix, known, at_most=wanted)
         if not chosen:
             break
         total = num_pieces()
@@ -95,7 +95,7 @@ def _extended(tokenizer: Tokenizer, words: Counter[str], number: int, report: Re
             _add(pipeline, piece, new_id, span=span, share=count / total)
         parts |= {piece: span for piece, (span, _) in chosen.items()}
         known |= chosen.keys()
-        texts = [piece.removeprefix(tokenizer.prefix) for piece in chosen]
+        texts = [piece.removeprefix(tokenizer.spelling.prefix) for piece in chosen]
         old = {unit: cut for unit, cut in pieces.items() if any(text in unit for text in texts)}
         count_spans(old, -1)
         new = _cut(pipeline, old)
@@ -122,12 +122,12 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
 def _count_units(backend: tokenizers.Tokenizer, words: Counter[str]) -> Counter[str]:
     units: Counter[str] = Counter()
     for word, count in words.items():
-        for unit in _units(backend, word):
+        for unit in units_of(backend, word):
             units[unit] += count
     return units
 
 
-def _units(backend: tokenizers.Tokenizer, word: str) -> list[str]:
+def units_of(backend: tokenizers.Tokenizer, word: str) -> list[str]:
     """The parts of a word after a blank that no piece crosses, in the form that the model reads."""
     normalizer, before = backend.normalizer, backend.pre_tokenizer
     text = f" {word}" if isinstance(backend.model, tokenizers.models.BPE) else word

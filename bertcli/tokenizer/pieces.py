@@ -41,6 +41,10 @@ class Spelling:
             return piece.startswith(self.prefix)
         return not piece.startswith(self.blank) and not needs_no_blank(self.readable(piece))
 
+    def text(self, piece: str) -> str:
+        """The text of a piece, without the mark of its place in a word; `�` are bytes as in `readable`."""
+        return self.readable(piece).removeprefix(self.prefix or BLANK)
+
     def join(self, pieces: Iterable[str]) -> str:
         """The text of pieces, for people to read."""
         if self.prefix:

@@ -38,6 +38,7 @@ class Tokenizer:
         vocab_size: the number of entries of the vocabulary.
         kind: the name of the model that cuts words, in the tokenizers library.
         names: the special tokens by role.
+        spelling: the marks of pieces that begin or continue a word.
         frame: the special tokens around texts in a row.
         pad_id, unk_id, mask_id: ids of special tokens with other roles. A byte-level vocabulary may have no
             unknown token; its `unk_id` is then `pad_id`, which no text yields either.
@@ -45,7 +46,6 @@ class Tokenizer:
         special_ids: the ids of all special tokens, ascending.
         continuation: bool [vocab_size]; true for each piece that continues a word (`##ing`; `ing` in a
             vocabulary that marks the beginnings of words).
-        prefix: the beginning of such a piece; "" in a vocabulary that marks the beginnings of words.
         lowercase: true if letters lose their case.
         strip_accents: the option of BERT's normalizer (None: the value of `lowercase`); None for others.
         strips_accents: true if letters lose their marks, by any normalizer.
@@ -64,7 +64,7 @@ class Tokenizer:
             UserError: the kind is not supported, a special token is missing, an id is too large, or rows
                 have an unsupported form.
         """
-        self._spelling = spelling_of(backend, where)
+        self.spelling = spelling_of(backend, where)
         self.kind = type(backend.model).__name__
         check = wordpiece.check if self.kind == "WordPiece" else check_special
         check(backend, names, where)
@@ -92,10 +92,9 @@ class Tokenizer:
         self.mask_token = names["mask_token"]
         usual = self._read_frame()
         self.special_ids = tuple(sorted({*self._ids.values(), *self.frame.special_ids}))
-        self.prefix = self._spelling.prefix
         self.continuation = np.zeros(self.vocab_size, dtype=np.bool_)
-        whole = set() if self.prefix else {token.content for token in added}
-        continues = self._spelling.continues
+        whole = set() if self.spelling.prefix else {token.content for token in added}
+        continues = self.spelling.continues
         self.continuation[
             [i for token, i in vocabulary.items() if continues(token) and token not in whole]
         ] = True
@@ -214,15 +213,15 @@ class Tokenizer:
         return token
 
     def readable(self, token_id: int) -> str:
-        """The piece of an id for people: its text, with `▁` for the blank before a word, or with `prefix`.
+        """The piece of an id for people: its text, with `▁` for the blank before a word, or with its prefix.
 
         Bytes that are no full character appear as `�`. Raises `UserError` as `token` does.
         """
-        return self._spelling.readable(self.token(token_id))
+        return self.spelling.readable(self.token(token_id))
 
     def join(self, tokens: Iterable[str]) -> str:
         """The text of pieces with blanks between words, for people."""
-        return self._spelling.join(tokens)
+        return self.spelling.join(tokens)
 
     def save(self, folder: Path, model_max_length: int = 512) -> Tokenizer:
         """Write `tokenizer.json`, `tokenizer_config.json` and a WordPiece's `vocab.txt`, for transformers.

@@ -8,6 +8,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.load import check_config
+from bertcli.config.model import ModelConfig
 from bertcli.config.run import PretrainRecipe, as_kind, with_decisions
 from bertcli.config.schema import DEFAULT_STEPS, MASK_SPLIT, PretrainConfig
 from bertcli.config.section import AUTO, OptimizerName, mean_of
@@ -15,8 +17,8 @@ from bertcli.corpus.files import corpus_files
 from bertcli.corpus.manifest import MANIFEST, Manifest, read_manifest
 from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, output_paths, store_folder
 from bertcli.corpus.sample import count_characters, text_bytes
-from bertcli.families.family import Fresh
-from bertcli.families.registry import fresh_of
+from bertcli.families.family import FamilyName, Fresh
+from bertcli.families.registry import FAMILIES, fresh_of
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.init_from import check_teacher
 from bertcli.folders.locate import check_generator, locate_init_from
@@ -82,6 +84,15 @@ def decide_recipe(config: PretrainConfig, report: Report, rebuild: bool = False)
     return as_kind(PretrainRecipe, config, decided)
 
 
+def new_vocabulary(config: PretrainConfig, family: FamilyName) -> PretrainRecipe:
+    """The recipe of a new model of `family` with the text and the tokenizer of `config`, and no other key of
+    it. Raises as `decide_recipe`."""
+    given = config.model_dump(exclude_unset=True, include={"output_dir", "corpus", "tokenizer"})
+    given["corpus"].pop("general", None)
+    asked = check_config(PretrainConfig, given | {"model": {"family": family}}, "the config")
+    return decide_recipe(asked, lambda line: None, rebuild=True)
+
+
 def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
     fresh, given = _fresh(config), config.data.objective
     family = fresh.family
@@ -98,6 +109,12 @@ def _decide_by_family(config: PretrainConfig) -> PretrainConfig:
                 raise UserError(
                     f"{section}.{key} is for data.objective: {other.name}, and the objective is "
                     f"{objective.name}; leave it out"
+                )
+    for other in FAMILIES.values():
+        for key in set(other.model_keys) - set(family.model_keys):
+            if getattr(config.model, key) != ModelConfig.model_fields[key].default:
+                raise UserError(
+                    f"model.{key} is for {other.name}, and the model is {family.a_name}; leave it out"
                 )
     values: dict[str, dict[str, Any]] = {
         "tokenizer": {"lowercase": fresh.lowercase},

@@ -45,7 +45,8 @@ def decide_pretraining(recipe: PretrainRecipe, architecture: Architecture, steps
     if data.max_length > architecture.usable_positions:
         raise UserError(
             f"data.max_length ({data.max_length}) is longer than the positions of the model in "
-            f"{recipe.model.init_from} ({architecture.usable_positions}); lower data.max_length"
+            f"{recipe.model.init_from} ({architecture.usable_positions}); lower data.max_length, or raise "
+            "model.max_positions"
         )
     decided = {"steps": steps, "epochs": None, "ramp_steps": ramp_steps(recipe, steps)}
     training = decide_loop(

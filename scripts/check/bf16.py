@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     options = parser.parse_args()
     torch.manual_seed(0)
-    loaded = load_model_folder(options.model, pairs=True, dropout=0.0)
+    loaded = load_model_folder(options.model, pairs=True, adapt=lambda sizes: sizes.with_dropout(0.0))
     ids = loaded.tokenizer.encode(options.text.read_text(encoding="utf-8")[: 20 * ROWS * LENGTH])
     ids_BT = torch.tensor(list(ids[: ROWS * LENGTH])).view(ROWS, LENGTH)
     masked_M = (torch.rand(ROWS * LENGTH) < MASK_RATE).nonzero().squeeze(1)

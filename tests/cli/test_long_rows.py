@@ -54,6 +54,40 @@ def test_going_on_keeps_the_longer_rows_and_says_which_positions_are_trained(
     assert f"positions: the first {trained} of 64 are trained; if the model shall read longer rows" in err
 
 
+def test_a_run_goes_on_with_more_positions_than_the_folder_has(
+    run_bertcli: Bertcli, corpus: Path, pretrained: Path, tmp_path: Path
+) -> None:
+    value = small_config(corpus, tmp_path / "run", data={"max_length": 96}, training={"steps": 1}) | {
+        "model": {"init_from": str(pretrained), "max_positions": 160}
+    }
+    value["corpus"]["store"], value["tokenizer"] = str(tmp_path / "store"), {}
+    config = write_config(tmp_path / "config.yaml", value)
+    code, out, err = run_bertcli("estimate", config, "--json")
+    assert (code, json.loads(out)["parameters"]["total"] > 0) == (0, True), err
+    code, _, err = run_bertcli("pretrain", config)
+    assert code == 0, err
+    assert "positions: 64 -> 160; the later ones begin as copies of the first 64" in err
+    assert re.search(r"held-out text: [\d.]+ -> [\d.]+ nats a word", err)
+    model = tmp_path / "run" / "model"
+    assert json.loads((model / "config.json").read_text())["max_position_embeddings"] == 160
+    assert trained_length(model) == 96
+    code, _, err = run_bertcli("pretrain", config, "--resume", "--set", "training.steps=2")
+    assert code == 0, err
+
+
+def test_more_positions_are_what_a_too_long_row_asks_for(
+    run_bertcli: Bertcli, corpus: Path, pretrained: Path, tmp_path: Path
+) -> None:
+    value = small_config(corpus, tmp_path / "run", data={"max_length": 96}) | {
+        "model": {"init_from": str(pretrained)},
+        "tokenizer": {},
+    }
+    value["corpus"]["store"] = str(tmp_path / "store")
+    code, _, err = run_bertcli("pretrain", write_config(tmp_path / "config.yaml", value))
+    assert code == 2
+    assert "(64); lower data.max_length, or raise model.max_positions" in err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

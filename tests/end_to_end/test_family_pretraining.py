@@ -20,6 +20,7 @@ from bertcli.families.registry import NEW
 from bertcli.folders.model_folder import load_model_folder, load_rtd_folder
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.transplant import find_origins
 from bertcli.training.pretraining import pretrain
 from tests.small_runs import read_rows, run_cli, small_config, start_and_signal, write_config
 
@@ -191,6 +192,30 @@ def test_replaced_words_go_on_with_both_models_and_new_pieces(
         torch.testing.assert_close(new[:num_words], old, rtol=0, atol=1e-6)
         assert len(trained) == len(new) == num_words + 5
         assert (trained[num_words:] != new[num_words:]).any(dim=1).all()
+
+
+@pytest.mark.parametrize("family", ["electra", "deberta-v3"])
+def test_replaced_words_go_on_with_both_models_and_another_vocabulary(
+    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
+) -> None:
+    out, given = tmp_path / "transplanted", family_config(corpus, tmp_path, family)
+    given["corpus"]["store"] = str(tmp_path / "store")
+    given["tokenizer"] |= {"kind": "byte-bpe", "vocab_size": 330}
+    config = write_config(tmp_path / "config.yaml", given)
+    result = run_cli("transplant", runs[family], config, out)
+    assert result.returncode == 0, result.stderr
+    given["model"], given["tokenizer"] = {"init_from": str(out)}, {}
+    result = run_cli("pretrain", write_config(tmp_path / "config.yaml", given))
+    assert result.returncode == 0, result.stderr
+    assert "held-out text: " in result.stderr
+    sharing: Sharing = "tied" if family == "electra" else "gradient-disentangled"
+    before, after = load_rtd_folder(runs[family] / "model", sharing), load_rtd_folder(out, sharing)
+    origins = find_origins(*(Tokenizer.load(each) for each in (runs[family] / "model", out)))
+    copied = {new: old for new, parts in enumerate(origins.mixed) for old in parts if len(parts) == 1}
+    for part in (lambda model: model.body, lambda model: model.generator.body):
+        old, new = (part(each).embeddings.word.weight for each in (before, after))
+        assert len(new) == 330
+        torch.testing.assert_close(new[[*copied]], old[[*copied.values()]], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@ import math
 
 import pytest
 
-from bertcli.folders.config_file import config_json, read_architecture
+from bertcli.folders.config_file import config_json, new_architecture, read_architecture
 from bertcli.system.errors import UserError
+from tests.decided import model_config
 from tests.folders.folders import ODD, tiny_tokenizer
 
 
@@ -103,3 +104,9 @@ def test_a_damaged_config_is_named(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         read_architecture(path)
+
+
+def test_a_new_model_has_the_rotary_base_of_its_config():
+    for base, bases in ((None, (160_000.0, 10_000.0)), (500.0, (500.0, 10_000.0))):
+        sizes = model_config(family="modernbert", preset="tiny", rotary_base=base, dropout=0.0)
+        assert new_architecture(sizes, vocab_size=300).rotary_bases == bases

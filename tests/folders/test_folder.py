@@ -258,7 +258,8 @@ def test_dropout_is_the_folders_unless_given(folder):
     config = json.loads((folder / "config.json").read_text())
     config |= {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.2}
     (folder / "config.json").write_text(json.dumps(config))
-    own, given = load_model_folder(folder).model, load_model_folder(folder, dropout=0.0).model
+    own = load_model_folder(folder).model
+    given = load_model_folder(folder, adapt=lambda sizes: sizes.with_dropout(0.0)).model
 
     def rates(model):
         layer = model.body.encoder.layers[0]

@@ -50,7 +50,7 @@ def test_the_preset_that_fits_is_recorded(tmp_path: Path):
 
 
 def test_every_key_that_contradicts_is_named_at_once(folder: Path):
-    model = {"layers": 4, "heads": 5, "feed_forward": 60, "max_positions": 512, "hidden": 15}
+    model = {"layers": 4, "heads": 5, "feed_forward": 60, "max_positions": 16, "hidden": 15}
     tokenizer = {"vocab_size": 30522, "lowercase": False, "strip_accents": False}
     with pytest.raises(UserError) as caught:
         locate_init_from(config(folder, model=model, tokenizer=tokenizer))
@@ -58,12 +58,18 @@ def test_every_key_that_contradicts_is_named_at_once(folder: Path):
         f"model.init_from: {folder} sets sizes and vocabulary, but the config has other values:",
         "model.feed_forward: 60; the folder has 23",
         "model.layers: 4; the folder has 2",
-        "model.max_positions: 512; the folder has 19",
+        "model.max_positions: 16; the folder has 19",
         "tokenizer.lowercase: false; the folder has true",
         "tokenizer.strip_accents: false; the folder has true",
         "tokenizer.vocab_size: 30522; the folder has 37",
         "Leave these keys out, or leave model.init_from out to train a new model",
     ]
+
+
+def test_more_positions_than_the_folder_has_are_recorded(folder: Path):
+    found = locate_init_from(config(folder, model={"max_positions": 40}))
+    assert (found.model.max_positions, found.model.layers) == (40, 2)
+    assert locate_init_from(found) == found
 
 
 def test_null_says_nothing(folder: Path):

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.folders.lengths import LongRows, check_length, length_after, trained_length
+from bertcli.folders.lengths import LongRows, changed_positions, check_length, length_after, trained_length
 from bertcli.folders.model_folder import save_model_folder
+from bertcli.model.architecture import Architecture
 from bertcli.system.errors import UserError
 from tests.folders.folders import random_model, saved_model, tiny_tokenizer
 
@@ -56,3 +57,18 @@ def test_more_positions_than_there_are(tmp_path):
         UserError, match=r"^--max-length: 20 tokens, but .* has 19 positions; give at most 19$"
     ):
         check_length(tmp_path, 20, "--max-length")
+
+
+def test_other_positions_than_before_are_said():
+    table, rotary = (
+        Architecture(40, 8, 2, 2, 16, 512),
+        Architecture(40, 8, 2, 2, 16, max_positions=1024, position_table=False, rotary_bases=(1e4, 1e4)),
+    )
+    assert list(changed_positions(table, table)) == []
+    assert list(changed_positions(table, table.with_positions(1024))) == [
+        "positions: 512 -> 1,024; the later ones begin as copies of the first 512"
+    ]
+    assert list(changed_positions(rotary, rotary.with_positions(8192).with_rotary_base(1.6e5))) == [
+        "positions: 1,024 -> 8,192; none is learned",
+        "rotary base: 10,000 -> 160,000",
+    ]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bertcli.families.family import FamilyName
+from bertcli.families.family import FamilyName, Sharing
 from bertcli.folders.config_file import new_architecture
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.model_folder import load_rtd_folder, save_rtd_folder
@@ -75,6 +75,19 @@ def test_differences_that_are_damaged_are_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(UserError, match=r"differences.safetensors"):
         load_rtd_folder(folder, "gradient-disentangled")
+
+
+@pytest.mark.parametrize("sharing", ["tied", "gradient-disentangled"])
+def test_both_models_get_more_positions(tmp_path: Path, electra: Path, sharing: Sharing) -> None:
+    folder, before = tmp_path / "shared", load_rtd_folder(electra, sharing)
+    save_rtd_folder(folder, before, Tokenizer.load(electra), trained_length=32)
+    model = load_rtd_folder(folder, sharing, adapt=lambda sizes: sizes.with_positions(70))
+    for part in (model, model.generator):
+        assert part.architecture.usable_positions == part.body.embeddings.usable_positions == 70
+        assert part.body.embeddings.position is not None
+        table = part.body.embeddings.position.weight
+        assert torch.equal(table[32:64], table[:32])
+        assert torch.equal(table[64:], table[:6])
 
 
 def test_the_trained_length_stays_in_a_copy(electra: Path, tmp_path: Path) -> None:

@@ -189,6 +189,6 @@ def test_pieces_are_readable(ours: Tokenizer):
     assert len(starts) == len(text.split()) - (ours.kind == "BPE")  # the first one there has no blank
     readable = [ours.readable(i) for i in ours.encode("the the")]
     if ours.kind == "WordPiece":
-        assert (readable[-1], ours.prefix) == ("the", "##")
+        assert (readable[-1], ours.spelling.prefix) == ("the", "##")
     else:
-        assert (readable[-1], ours.prefix) == ("▁the", "")
+        assert (readable[-1], ours.spelling.prefix) == ("▁the", "")

@@ -13,6 +13,7 @@ from bertcli.config.run import PretrainRecipe, with_decisions_of
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import prepare_store
+from bertcli.system.errors import UserError
 from bertcli.training.recipe import KEYS, decide_recipe
 from tests.finetunes import write_model
 from tests.small_runs import run_cli, write_config
@@ -136,3 +137,12 @@ def test_the_recipe_is_the_same_before_and_after_the_store(tmp_path: Path) -> No
     fresh = decide(tmp_path, [], corpus=section, training=training)
     prepare_store(fresh, lambda line: None)
     assert values(decide(tmp_path, [], corpus=section, training=training)) == values(fresh)
+
+
+def test_a_rotary_base_is_for_models_with_rotary_positions(tmp_path: Path, megabyte: str) -> None:
+    base = {"rotary_base": 10_000.0}
+    assert decide(tmp_path, [megabyte], model=base | {"family": "modernbert"}).model.rotary_base == 10_000.0
+    with pytest.raises(UserError, match=r"model.rotary_base is for ModernBERT, and the model is a RoBERTa"):
+        decide(tmp_path, [megabyte], model=base | {"family": "roberta"})
+    with pytest.raises(UserError, match=r"model.rotary_base is for ModernBERT, and the model is a BERT"):
+        decide(tmp_path, [megabyte], model=base | {"init_from": str(write_model(tmp_path / "model"))})

@@ -38,16 +38,16 @@ MakeSteps = Callable[[int, int], Iterator[Sequence[MicroBatch]]]
 
 
 def pretraining_sizes(config: PretrainRecipe, vocab_size: int) -> Architecture:
-    """The sizes of the model in `model.init_from`, with the config's dropout; else those of the config.
+    """The sizes of the run that goes on from `model.init_from`; else those of the config.
 
     Raises `UserError` for a `config.json` that cannot be read.
     """
-    objective, rate = registry.OBJECTIVES[config.data.objective], config.model.dropout
+    objective = registry.OBJECTIVES[config.data.objective]
     if config.model.init_from is None:
         return config_file.new_architecture(config.model, vocab_size, objective=objective)
 
     def sizes_in(folder: Path) -> Architecture:
-        return config_file.read_architecture(folder / "config.json").with_dropout(rate)
+        return config_file.going_on(config.model)(config_file.read_architecture(folder / "config.json"))
 
     sizes = sizes_in(source := Path(config.model.init_from))
     return replace(sizes, generator=sizes_in(source / locate.GENERATOR)) if objective.generates else sizes
