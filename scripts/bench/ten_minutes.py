@@ -57,8 +57,9 @@ def configs(folder: Path, files: str, options: argparse.Namespace) -> Iterator[t
                 "model": {"family": family, "preset": "mini"},
                 "training": {"steps": 1000},
             }
-            path.write_text(yaml.safe_dump(value))
-            hours = json.loads(bertcli(options.tree, folder, "estimate", path.name, "--json"))["hours"]
+            probe = folder / "probe.yaml"
+            probe.write_text(yaml.safe_dump(value))
+            hours = json.loads(bertcli(options.tree, folder, "estimate", probe.name, "--json"))["hours"]
             value["training"] = {"steps": round(1000 * options.minutes / 60 / hours)}
             path.write_text(yaml.safe_dump(value))
         yield f"{family}, auto", path

@@ -76,7 +76,8 @@ def plan(options: argparse.Namespace, changes: list[str]) -> dict[str, Path]:
         path = configs[name] = out / f"{name.replace(' ', '-')}.yaml"
         if not path.exists():
             value = config_of(options, path.stem, model) | {"tokenizer": vocabulary}
-            hours = json.loads(bertcli("estimate", write(path, value), *changes, "--json"))["hours"]
+            probe = write(out / "probe.yaml", value)
+            hours = json.loads(bertcli("estimate", probe, *changes, "--json"))["hours"]
             value["training"]["steps"] = round(PROBE_STEPS * options.minutes / 60 / hours)
             write(path, value)
     return configs
