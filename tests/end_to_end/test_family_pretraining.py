@@ -170,19 +170,25 @@ def test_going_on_keeps_family_and_tokenizer(
     assert load_model_folder(tmp_path / "run" / "model").model.architecture.family == "modernbert"
 
 
+def go_on_with(command: str, run: Path, given: dict[str, Any], folder: Path, *options: object) -> Path:
+    """The folder with another vocabulary that the command made, from which a run went on."""
+    made, path = folder / command, folder / "config.yaml"
+    given["corpus"]["store"] = str(folder / "store")
+    result = run_cli(command, run, write_config(path, given), made, *options)
+    assert result.returncode == 0, result.stderr
+    going_on = given | {"model": {"init_from": str(made)}, "tokenizer": {}}
+    result = run_cli("pretrain", write_config(path, going_on))
+    assert result.returncode == 0, result.stderr
+    assert "held-out text: " in result.stderr
+    return made
+
+
 @pytest.mark.parametrize("family", ["electra", "deberta-v3"])
 def test_replaced_words_go_on_with_both_models_and_new_pieces(
     corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
 ) -> None:
-    extended, given = tmp_path / "extended", family_config(corpus, tmp_path, family)
-    given["corpus"]["store"] = str(tmp_path / "store")
-    config = write_config(tmp_path / "config.yaml", given)
-    result = run_cli("extend-vocab", runs[family], config, extended, "--add", 5)
-    assert result.returncode == 0, result.stderr
-    given["model"], given["tokenizer"] = {"init_from": str(extended)}, {}
-    result = run_cli("pretrain", write_config(tmp_path / "config.yaml", given))
-    assert result.returncode == 0, result.stderr
-    assert "held-out text: " in result.stderr
+    given = family_config(corpus, tmp_path, family)
+    extended = go_on_with("extend-vocab", runs[family], given, tmp_path, "--add", 5)
     sharing: Sharing = "tied" if family == "electra" else "gradient-disentangled"
     first, before = (load_rtd_folder(each, sharing) for each in (extended, runs[family] / "model"))
     after = load_rtd_folder(tmp_path / "run" / "model", sharing)
@@ -198,16 +204,9 @@ def test_replaced_words_go_on_with_both_models_and_new_pieces(
 def test_replaced_words_go_on_with_both_models_and_another_vocabulary(
     corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, family: FamilyName
 ) -> None:
-    out, given = tmp_path / "transplanted", family_config(corpus, tmp_path, family)
-    given["corpus"]["store"] = str(tmp_path / "store")
+    given = family_config(corpus, tmp_path, family)
     given["tokenizer"] |= {"kind": "byte-bpe", "vocab_size": 330}
-    config = write_config(tmp_path / "config.yaml", given)
-    result = run_cli("transplant", runs[family], config, out)
-    assert result.returncode == 0, result.stderr
-    given["model"], given["tokenizer"] = {"init_from": str(out)}, {}
-    result = run_cli("pretrain", write_config(tmp_path / "config.yaml", given))
-    assert result.returncode == 0, result.stderr
-    assert "held-out text: " in result.stderr
+    out = go_on_with("transplant", runs[family], given, tmp_path)
     sharing: Sharing = "tied" if family == "electra" else "gradient-disentangled"
     before, after = load_rtd_folder(runs[family] / "model", sharing), load_rtd_folder(out, sharing)
     origins = find_origins(*(Tokenizer.load(each) for each in (runs[family] / "model", out)))
