@@ -1,6 +1,6 @@
 """What a fine-tuning config may say: one frozen class per section, one field per key, with its default."""
 
-from typing import Annotated, Generic, Never, Self
+from typing import Annotated, Generic, Self
 
 from pydantic import Field, model_validator
 
@@ -8,10 +8,10 @@ from bertcli.config.schema import LoggingConfig
 from bertcli.config.section import (
     MOST,
     ByMachine,
+    ByRecipe,
     Count,
     FilePath,
     LoopConfig,
-    OptimizerName,
     Positive,
     Rows,
     Section,
@@ -39,18 +39,13 @@ class FinetuneDistillationConfig(Section):
         return self
 
 
-class FinetuneTrainingConfig(LoopConfig[Never, ByMachine], Generic[ByMachine]):
+class FinetuneTrainingConfig(LoopConfig[ByRecipe, ByMachine], Generic[ByRecipe, ByMachine]):
     """The optimizer's steps of a fine-tuning run (Devlin et al. 2019, appendix A.3)."""
 
     epochs: Positive = 3.0
     """Number of passes over the rows; a fraction such as 0.5 is possible."""
     batch_size: Rows = 32
     """Rows per optimizer step."""
-    optimizer: OptimizerName = "adamw"
-    """Rule of the steps. adamw: AdamW for all parameters (Loshchilov and Hutter 2019); muon: Muon for the
-    matrices of the layers (Jordan et al. 2024), AdamW for all others."""
-    learning_rate: Positive = 2.0e-5
-    """Peak learning rate."""
     warmup_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     """Share of the steps in which the learning rate rises."""
     early_stopping: Count | None = None
@@ -93,7 +88,7 @@ class FinetuneCheckpointConfig(Section):
     """Number of latest checkpoints that are kept, besides the best one."""
 
 
-class FinetuneConfig(Section, Generic[ByMachine]):
+class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
     """A fine-tuning run."""
 
     output_dir: FilePath
@@ -107,7 +102,7 @@ class FinetuneConfig(Section, Generic[ByMachine]):
     """The model to fine-tune: a run folder, a model folder, any Hugging Face folder of a supported family, or
     a hub id."""
     task: TaskConfig
-    training: FinetuneTrainingConfig[ByMachine] = FinetuneTrainingConfig()
+    training: FinetuneTrainingConfig[ByRecipe, ByMachine] = FinetuneTrainingConfig()
     distillation: FinetuneDistillationConfig | None = None
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()

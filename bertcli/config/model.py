@@ -4,7 +4,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.section import AUTO, ByText, FilePath, Section, Tokens
+from bertcli.config.section import AUTO, ByRecipe, FilePath, Section, Tokens
 from bertcli.families.family import FamilyName, Fresh, Sharing
 from bertcli.families.registry import NEW
 
@@ -52,7 +52,7 @@ class GeneratorConfig(Section):
     (He et al. 2023). null: gradient-disentangled for deberta-v3, else tied."""
 
 
-class ModelConfig(Section, Generic[ByText]):
+class ModelConfig(Section, Generic[ByRecipe]):
     """A preset, or the sizes one by one; a given size replaces that of the preset."""
 
     family: FamilyName | None = None
@@ -75,7 +75,7 @@ class ModelConfig(Section, Generic[ByText]):
     """Base of the rotary positions in the layers of modernbert that read full rows; larger for longer rows.
     null: 160,000, or that of `init_from`. ModernBERT learned with 10,000 on rows of 1,024 tokens, then with
     160,000 on rows of 8,192 (Warner et al. 2024, section 2.3)."""
-    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] | ByText = AUTO
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] | ByRecipe = AUTO
     """Dropout rate of hidden states and attention probabilities. auto: 0 in a run that is too short to
     overfit, else 0.1; always 0.1 with `init_from`."""
     initialization: Literal["neighbors", "published"] = "neighbors"

@@ -1,8 +1,9 @@
 """The config of a run of either kind with `auto` decided, and checked copies with other values.
 
-`auto` ends at two moments. Text, family and steps decide what a store needs, on any machine: that is the
-recipe (`training.recipe`). Store and machine decide the rest where the run starts (`training.resolve`). The
-types of a recipe and of a decided config hold no `auto` of what is decided by then.
+`auto` ends at two moments. Text, family and steps decide what a store needs, on any machine
+(`training.recipe`), and the weights of a model decide how fast it is fine-tuned: that is the recipe. Store
+and machine decide the rest where the run starts (`training.resolve`). The types of a recipe and of a decided
+config hold no `auto` of what is decided by then.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,9 @@ DataRecipe = DataConfig[Never, Auto]
 TrainingRecipe = TrainingConfig[Never, Auto]
 PretrainRecipe = PretrainConfig[Never, Auto]
 """A pretraining run in which text, family and steps have decided."""
+FinetuneTrainingRecipe = FinetuneTrainingConfig[Never, Auto]
+FinetuneRecipe = FinetuneConfig[Never, Auto]
+"""A fine-tuning run in which the weights of the model have decided."""
 LoopRecipe = LoopConfig[Never, Auto]
 """The optimizer's steps of a run of either kind, before the machine decides."""
 
@@ -29,8 +33,8 @@ DecidedData = DataConfig[Never, Never]
 DecidedTraining = TrainingConfig[Never, Never]
 DecidedPretraining = PretrainConfig[Never, Never]
 """A pretraining run in which everything is decided."""
-DecidedFinetuneTraining = FinetuneTrainingConfig[Never]
-DecidedFinetuning = FinetuneConfig[Never]
+DecidedFinetuneTraining = FinetuneTrainingConfig[Never, Never]
+DecidedFinetuning = FinetuneConfig[Never, Never]
 """A fine-tuning run in which everything is decided."""
 DecidedLoop = LoopConfig[Never, Never]
 """The optimizer's steps of a run of either kind, as they are taken."""

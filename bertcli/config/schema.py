@@ -18,7 +18,7 @@ from bertcli.config.section import (
     AUTO,
     Auto,
     ByMachine,
-    ByText,
+    ByRecipe,
     Count,
     DistillationConfig,
     FilePath,
@@ -35,7 +35,7 @@ from bertcli.families.family import TokenizerKind
 from bertcli.objectives.registry import ObjectiveName
 
 
-class TokenizerConfig(Section, Generic[ByText]):
+class TokenizerConfig(Section, Generic[ByRecipe]):
     """An existing vocabulary, or the kind, size and normalization of the one to train."""
 
     path: FilePath | None = None
@@ -43,10 +43,10 @@ class TokenizerConfig(Section, Generic[ByText]):
     kind: TokenizerKind | Auto = AUTO
     """Kind of the tokenizer to train. auto: WordPiece for bert, distilbert and electra, Unigram for albert
     and deberta-v3, else byte-level BPE. Unigram needs the extra `unigram`."""
-    vocab_size: Annotated[int, Field(ge=6, le=MOST_TOKENS)] | ByText = AUTO
+    vocab_size: Annotated[int, Field(ge=6, le=MOST_TOKENS)] | ByRecipe = AUTO
     """Number of entries in the vocabulary. auto: from the size of the text and its number of distinct
     characters."""
-    lowercase: bool | ByText = AUTO
+    lowercase: bool | ByRecipe = AUTO
     """Whether text is lowercased. auto: true for bert, distilbert, electra and albert."""
     strip_accents: bool | None = None
     """Whether letters lose their marks: é becomes e, as in BERT-uncased, and Hindi and Thai lose vowels.
@@ -76,10 +76,10 @@ Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 Steps = Annotated[int, Field(ge=0, le=MOST)]
 
 
-class DataConfig(Section, Generic[ByText, ByMachine]):
+class DataConfig(Section, Generic[ByRecipe, ByMachine]):
     """Sentence pairs and masks (Devlin et al. 2019, section 3.1)."""
 
-    objective: ObjectiveName | ByText = AUTO
+    objective: ObjectiveName | ByRecipe = AUTO
     """What the model learns. mlm: masked words; mlm+nsp: also whether text B follows text A; mlm+sop: also
     whether A and B are swapped; rtd: which words a generator replaced. auto: mlm+nsp for bert, mlm+sop for
     albert, rtd for electra and deberta-v3, else mlm."""
@@ -87,11 +87,11 @@ class DataConfig(Section, Generic[ByText, ByMachine]):
     """Tokens in a row, [CLS] and [SEP] included."""
     short_pair_probability: Probability = 0.1
     """Share of the rows that are cut to a random length (Devlin et al. 2019, appendix A.2)."""
-    mask_rate: Share | tuple[Share, Share] | ByText = AUTO
+    mask_rate: Share | tuple[Share, Share] | ByRecipe = AUTO
     """Share of the tokens that are predicted; [start, end]: it moves over `training.ramp_steps`. auto: 0.4,
     so that the model learns more from each row (Wettig et al. 2023); 0.3 for modernbert; 0.15 with
     `init_from` or `distillation`."""
-    mask_split: tuple[Probability, Probability, Probability] | ByText = AUTO
+    mask_split: tuple[Probability, Probability, Probability] | ByRecipe = AUTO
     """Shares of the chosen tokens that become [MASK], become a random token, or stay unchanged. auto: [0.8,
     0.1, 0.1]; with rtd, [0.85, 0, 0.15] for electra and [1, 0, 0] for deberta-v3."""
     masking: Literal["token", "word", "span"] = "token"
@@ -112,17 +112,17 @@ DECAY_SHARE = 0.1
 RTD_WEIGHT = 50.0
 
 
-class TrainingConfig(LoopConfig[ByText, ByMachine], Generic[ByText, ByMachine]):
+class TrainingConfig(LoopConfig[ByRecipe, ByMachine], Generic[ByRecipe, ByMachine]):
     """The optimizer's steps of a pretraining run: how many, how large, how fast."""
 
     steps: Count | None = None
     """Number of optimizer steps. null: the steps of `epochs`, or 1,000 if that is null too."""
     epochs: Positive | None = None
     """Number of passes over the tokens of the corpus; replaces `steps`."""
-    batch_size: Rows | tuple[Rows, Rows] | ByText = AUTO
+    batch_size: Rows | tuple[Rows, Rows] | ByRecipe = AUTO
     """Rows per optimizer step; [start, end]: it moves over `ramp_steps`. auto: 32 in a short run, up to 256
     in a long one."""
-    warmup_steps: Steps | ByText = AUTO
+    warmup_steps: Steps | ByRecipe = AUTO
     """Number of steps in which the learning rate rises. auto: 8 % of the steps, at most 10,000."""
     decay_share: Share = DECAY_SHARE
     """Share of the steps in which the learning rate falls, for the schedule stable-decay."""
@@ -178,7 +178,7 @@ class LoggingConfig(Section):
     """Whether the run writes `report.html` at its end, as `bertcli report` does."""
 
 
-class PretrainConfig(Section, Generic[ByText, ByMachine]):
+class PretrainConfig(Section, Generic[ByRecipe, ByMachine]):
     """A pretraining run."""
 
     output_dir: FilePath
@@ -186,10 +186,10 @@ class PretrainConfig(Section, Generic[ByText, ByMachine]):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     """Seed of weights, order and masks; the same seed gives the same run."""
     corpus: CorpusConfig
-    tokenizer: TokenizerConfig[ByText] = TokenizerConfig()
-    data: DataConfig[ByText, ByMachine] = DataConfig()
-    model: ModelConfig[ByText] = ModelConfig()
-    training: TrainingConfig[ByText, ByMachine] = TrainingConfig()
+    tokenizer: TokenizerConfig[ByRecipe] = TokenizerConfig()
+    data: DataConfig[ByRecipe, ByMachine] = DataConfig()
+    model: ModelConfig[ByRecipe] = ModelConfig()
+    training: TrainingConfig[ByRecipe, ByMachine] = TrainingConfig()
     distillation: DistillationConfig | None = None
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()

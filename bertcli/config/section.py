@@ -64,11 +64,12 @@ Paths = Annotated[AnyPaths, Field(min_length=1)]
 
 AUTO: Any = "auto"
 """The default of a key that may be `auto`."""
-ByText = TypeVar("ByText", bound=Auto, default=Auto, covariant=True)
-"""`auto` of the keys that family, text and steps decide. In a decided config it is `Never`: the type
-`int | ByText` of a key is then `int`, in code and when the config is checked."""
+ByRecipe = TypeVar("ByRecipe", bound=Auto, default=Auto, covariant=True)
+"""`auto` of the keys that the recipe decides: family, text and steps in pretraining, the weights in
+fine-tuning. In a decided config it is `Never`: the type `int | ByRecipe` of a key is then `int`, in code and
+when the config is checked."""
 ByMachine = TypeVar("ByMachine", bound=Auto, default=Auto, covariant=True)
-"""`auto` of the keys that store and machine decide, later than `ByText`."""
+"""`auto` of the keys that store and machine decide, later than `ByRecipe`."""
 
 
 def kinds_of(annotation: Any) -> set[Any]:
@@ -219,19 +220,20 @@ Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
 OptimizerName = Literal["adamw", "muon"]
 
 
-class LoopConfig(Section, Generic[ByText, ByMachine]):
+class LoopConfig(Section, Generic[ByRecipe, ByMachine]):
     """The optimizer's steps, in pretraining and in fine-tuning."""
 
     micro_batch_size: Rows | ByMachine = AUTO
     """Rows that the device computes at once. auto: as many as fit into its memory, used or free, and still
     gain speed."""
-    optimizer: OptimizerName | ByText = AUTO
+    optimizer: OptimizerName | ByRecipe = AUTO
     """Rule of the steps. adamw: AdamW for all parameters (Loshchilov and Hutter 2019); muon: Muon for the
     matrices of the layers (Jordan et al. 2024), AdamW for all others. auto: muon, which learns the same in
     fewer steps; adamw for a model that starts with the weights of another."""
-    learning_rate: Positive | ByText = AUTO
+    learning_rate: Positive | ByRecipe = AUTO
     """Peak learning rate. auto: from the model's family, width and depth and the optimizer; with `init_from`
-    a fifth of that of a new BERT."""
+    a fifth of that of a new BERT; in fine-tuning from the model's width and the size of its weights, 3e-5 for
+    a BERT-base."""
     betas: tuple[Annotated[float, Field(ge=0.0, lt=1.0)], Annotated[float, Field(ge=0.0, lt=1.0)]] = (
         0.9,
         0.999,

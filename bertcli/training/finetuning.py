@@ -34,7 +34,13 @@ from bertcli.training.fit import take_steps
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
 from bertcli.training.lifecycle import Prepared, Run
 from bertcli.training.optimizer import layer_rate_scale
-from bertcli.training.resolve import check_finetuning, decide_finetuning, loop_settings, own_share
+from bertcli.training.resolve import (
+    check_finetuning,
+    decide_finetuning,
+    finetuning_recipe,
+    loop_settings,
+    own_share,
+)
 from bertcli.training.scores import Scores
 from bertcli.training.task_models import new_task_model, trained_task
 
@@ -201,7 +207,8 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     long_rows.count(item.length for split in filter(None, (data.train, data.dev)) for item in split.items)
     long_rows.tell()
     model = new_task_model(asked, source, data.task, say=say)
-    config = ranks.on_first(lambda: decide_finetuning(asked, model.architecture, data))
+    recipe = finetuning_recipe(asked, model)
+    config = ranks.on_first(lambda: decide_finetuning(recipe, model.architecture, data))
     training, seed = config.training, config.training_seed
     order = EpochOrder(len(data.train.items), training.batch_size, seed)
     steps = max(1, round(training.epochs * order.steps_per_epoch))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.config.section import OptimizerName, Precision, Schedule
+from bertcli.model.encoder import BodyModel
 from bertcli.system.errors import UserError
 from bertcli.training import wrapping
 
@@ -186,6 +187,19 @@ def load_optimizer_tensors(
                 key: wrapping.shard_like(parameter, value.to(parameter.device, copy=True))
                 for key, value in state.items()
             }
+
+
+def finetuning_rate(model: BodyModel) -> float:
+    """The peak rate for weights that are trained: 3.5e-3 x (root mean square of the matrices of the layers) x
+    (256 / hidden) ** 1.5. A BERT-base gets 3e-5, in the range of Devlin et al. 2019, appendix A.3.
+
+    AdamW moves each weight by about the rate in a step, so that a step changes large weights by a smaller
+    share. Muon leaves matrices two to four times as large as AdamW does. `LOG.md`, 2026-11-28.
+    """
+    matrices = [matrix.detach() for name, matrix in model.named_parameters() if is_matrix(name, matrix)]
+    squares = sum(matrix.square().sum().item() for matrix in matrices)
+    size = math.sqrt(squares / sum(matrix.numel() for matrix in matrices))
+    return float(f"{3.5e-3 * size * (256 / model.architecture.hidden) ** 1.5:.1e}")
 
 
 def learning_rate(

@@ -9,10 +9,12 @@ from bertcli.config.run import (
     DecidedFinetuning,
     DecidedLoop,
     DecidedPretraining,
+    FinetuneRecipe,
     LoopRecipe,
     PretrainRecipe,
     as_kind,
     decided_loop,
+    with_decisions,
     with_values,
 )
 from bertcli.config.schema import PretrainConfig
@@ -22,6 +24,7 @@ from bertcli.corpus.files import list_files
 from bertcli.corpus.manifest import MANIFEST
 from bertcli.corpus.matching import given_tokenizer, output_paths, store_folder
 from bertcli.model.architecture import Architecture
+from bertcli.model.encoder import BodyModel
 from bertcli.system import hardware
 from bertcli.system.errors import UserError
 from bertcli.system.memory import StepSizes
@@ -32,7 +35,7 @@ from bertcli.tasks.supervised import mean_length
 from bertcli.training import ranks
 from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import check_tensorboard
-from bertcli.training.optimizer import learning_rate
+from bertcli.training.optimizer import finetuning_rate, learning_rate
 from bertcli.training.wrapping import is_worth_compiling
 
 
@@ -68,20 +71,26 @@ def decide_pretraining(recipe: PretrainRecipe, architecture: Architecture, steps
     return as_kind(DecidedPretraining, recipe, values)
 
 
+def finetuning_recipe(config: FinetuneConfig, model: BodyModel) -> FinetuneRecipe:
+    """The config with a value for each `auto` that the weights of the model decide."""
+    training = {"optimizer": "adamw", "learning_rate": finetuning_rate(model)}
+    return as_kind(FinetuneRecipe, with_decisions(config, {"training": training}), {})
+
+
 def decide_finetuning(
-    config: FinetuneConfig, architecture: Architecture, data: LabeledData
+    recipe: FinetuneRecipe, architecture: Architecture, data: LabeledData
 ) -> DecidedFinetuning:
     """The config with every value that the run will use. Raises `UserError` for a device that is missing."""
     items = data.train.items
     training = decide_loop(
-        config.training,
+        recipe.training,
         architecture,
-        config.task.max_length,
-        tokens=config.training.epochs * sum(item.length for item in items),
+        recipe.task.max_length,
+        tokens=recipe.training.epochs * sum(item.length for item in items),
         mean_length=mean_length(items),
-        joint_rows=data.joint_rows(config.training.batch_size),
+        joint_rows=data.joint_rows(recipe.training.batch_size),
     )
-    return as_kind(DecidedFinetuning, config, {"training": training})
+    return as_kind(DecidedFinetuning, recipe, {"training": training})
 
 
 def decide_loop(

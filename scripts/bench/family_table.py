@@ -104,7 +104,7 @@ def finetuned(run: Path, task: str, section: dict[str, Any]) -> dict[str, Any]:
     config = {
         "model": str(run / "model"),
         "task": section,
-        "training": {"epochs": 3, "learning_rate": 1e-4},
+        "training": {"epochs": 3},
     }
     scores = [
         score(run.parent / f"{run.name}-{task}-{seed}", task, config | {"seed": seed}) for seed in SEEDS

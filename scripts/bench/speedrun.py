@@ -110,7 +110,7 @@ def finetune(options: argparse.Namespace) -> None:
     sections = task_sections(options.tasks, options.out)
     for seed in options.seeds:
         folder = run_folder(options, seed)
-        model = {"model": str(folder / "model"), "training": {"epochs": 3, "learning_rate": 1e-4}}
+        model = {"model": str(folder / "model"), "training": {"epochs": 3}}
         key = key_of(options, seed)
         if any({**key, "is_tasks": True}.items() <= line.items() for line in read_results()):
             continue

@@ -25,7 +25,7 @@ def config(task: dict[str, Any] | None = None, **values: Any) -> FinetuneConfig:
 def test_six_keys_are_enough():
     found = config()
     assert found.training.epochs == 3.0
-    assert found.training.learning_rate == 2.0e-5
+    assert found.training.learning_rate == "auto"
     assert found.training.batch_size == 32
     assert found.task.text_columns == ("message",)
     assert config({"text": ["a", 1]}).task.text_columns == ("a", 1)

@@ -12,6 +12,7 @@ from bertcli.model.task_models import TaskModel, build_task_model
 from bertcli.system.errors import UserError
 from bertcli.training.optimizer import (
     build_optimizer,
+    finetuning_rate,
     freeze,
     layer_rate_scale,
     load_optimizer_tensors,
@@ -194,3 +195,18 @@ def test_the_embeddings_are_frozen_with_the_lowest_layers(layers: int, frozen: t
     trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     for name, parameter in model.named_parameters():
         assert (id(parameter) in trained) == (not any(f"{part}." in name for part in frozen)), name
+
+
+@pytest.mark.parametrize(
+    ("hidden", "std", "rate"), [(768, 0.043, 2.9e-5), (384, 0.043, 8.2e-5), (384, 0.086, 1.6e-4)]
+)
+def test_larger_weights_and_narrower_models_are_finetuned_faster(
+    hidden: int, std: float, rate: float
+) -> None:
+    """0.043 is about the size of the weights of the published BERT-base."""
+    model = PretrainingModel(Architecture(50, hidden, 1, 2, hidden, 16))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.normal_(std=1.0 if "embeddings" in name or parameter.ndim == 1 else std)
+    assert finetuning_rate(model) == pytest.approx(rate, rel=0.05)

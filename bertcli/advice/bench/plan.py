@@ -121,7 +121,7 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
     tokenizer = Tokenizer.load(source)
     data = load_labeled_data(config, tokenizer, report)
     model = task_models.new_task_model(config, source, data.task, say=report)
-    training, items = config.training, data.train.items
+    training, items = resolve.finetuning_recipe(config, model).training, data.train.items
     lengths_N = np.array([item.length for item in items])
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:

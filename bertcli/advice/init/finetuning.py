@@ -19,7 +19,6 @@ from bertcli.config.load import check_config
 from bertcli.config.run import with_values
 from bertcli.config.yaml_text import Block, Line, scalar
 from bertcli.corpus.language import likely_language
-from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import check_folder, is_hub_id, resolve_model
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
@@ -148,9 +147,6 @@ def _descending(most: int) -> Iterator[float]:
 
 
 _LANGUAGE_ROWS = 400
-_SMALL = 512
-"""Largest hidden size that gets a higher learning rate (Turc et al. 2019, "Well-Read Students Learn Better").
-MiniLM (384) on WNUT-17: F1 0.44 after three epochs with 5e-5, 0.23 after five with 2e-5 (LOG.md)."""
 _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs if the score still rises"
 _ORDER = (
     *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
@@ -180,11 +176,9 @@ def write_finetuning(found: Found, output_dir: str, request: Request, report: Re
     lengths, reasons = length_keys(rows.train, task.keys["type"], start.folder)
     keys, comments = task.keys | rows.keys | lengths, task.comments | rows.comments | reasons
     value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}
-    training = _learning_rate(start)
     fit, time = None, "The time is not predicted: the model is not on this machine."
     if start.folder is not None:
         report(f"measuring: some seconds of steps of {start.name}")
-        value["training"] = {line.name: line.value for line in training}
         fit = fit_finetuning(check_config(FinetuneConfig, value, "the config"), seconds)
         time = predicted(fit.seconds, fit.speed.training)
     held = [comments["train"]] if "train" in comments else []
@@ -194,15 +188,9 @@ def write_finetuning(found: Found, output_dir: str, request: Request, report: Re
         Line("output_dir", output_dir),
         Line("model", start.name, beside=start.comment),
         Block("task", [Line(name, keys[name], beside=comments.get(name, "")) for name in order]),
-        Block("training", [_epochs(fit), *training]),
+        Block("training", [_epochs(fit)]),
     ]
     return Written(lines, time, "finetune", summary=list(_summary(keys, start, fit, seconds=seconds)))
-
-
-def _learning_rate(start: ModelChoice) -> list[Line]:
-    if start.folder is None or read_architecture(start.folder / "config.json").hidden > _SMALL:
-        return []
-    return [Line("learning_rate", 5.0e-5, beside="a small model takes larger steps than the usual 2e-5")]
 
 
 def _epochs(fit: FinetuningFit | None) -> Line:
