@@ -28,7 +28,7 @@ from bertcli.corpus.clean.folder import (
 )
 from bertcli.corpus.clean.rules import Rule, mended, reason_against, words_of
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.engines import Stage
+from bertcli.corpus.pieces import Stage
 
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
@@ -240,5 +240,5 @@ STAGES = (
     Stage("counting lines", one, count_lines),
     Stage("judging documents", num_files, judge_file),
     Stage("finding copies", one, decide),
-    Stage("writing", num_shards, write_shard),
+    Stage("writing", num_shards, write_shard, counts_late=True),
 )

@@ -1,0 +1,72 @@
+"""The options of a command whose work an engine may do, and what is said once Slurm has it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bertcli.cli.options import count, option
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import say
+
+if TYPE_CHECKING:
+    from bertcli.corpus.engines import Placing
+
+EngineName = Literal["local", "slurm", "ray"]
+Tasks = Annotated[
+    int | None, count(..., "Parts that the files are divided into. Default: four for each worker.")
+]
+Workers = Annotated[
+    int | None,
+    count(..., "Parts in work at the same time. Default: one for each core of this machine."),
+]
+Partition = Annotated[str | None, option(..., "Partition of Slurm's jobs. Default: Slurm's.", metavar="NAME")]
+Time = Annotated[
+    str | None, option(..., "Time limit of Slurm's jobs: 2:00:00. Default: Slurm's.", metavar="TIME")
+]
+
+
+def placing_of(
+    engine: EngineName,
+    tasks: int | None,
+    workers: int | None,
+    partition: str | None,
+    time: str | None,
+    command: Sequence[str | Path],
+    dry_run: bool,
+) -> Placing:
+    """Where the work is done; `command` does it, without options of the engine."""
+    from bertcli.corpus.engines import Placing
+    from bertcli.corpus.slurm import Slurm
+
+    workers = workers or len(os.sched_getaffinity(0))
+    tasks = tasks or 4 * workers
+    if engine != "slurm":
+        if partition or time:
+            raise UserError(
+                "--partition and --time are for jobs of Slurm; give --engine slurm, or leave them out"
+            )
+        return Placing(tasks, workers, engine)
+    last = [*map(str, command), "--engine", "local", "--tasks", str(tasks), "--workers", "1"]
+    return Placing(tasks, workers, Slurm(partition, time, last, dry_run=dry_run))
+
+
+@contextmanager
+def told_of_jobs(json_: bool) -> Iterator[None]:
+    """End the block where its work goes to jobs of Slurm, and say so."""
+    from bertcli.corpus.slurm import Submitted
+
+    try:
+        yield
+    except Submitted as work:
+        if work.jobs:
+            say(
+                "the last of these jobs puts the result together, and writes what this command would print "
+                f"to slurm-{work.jobs[-1]}.out. The logs of the others are in {work.logs}. After a job that "
+                "failed, the same command goes on"
+            )
+        print(json.dumps({"jobs": work.jobs}) if json_ else "\n".join(work.jobs))

@@ -1,0 +1,133 @@
+"""Work as jobs of Slurm: an array of jobs for each stage, and a last job that puts the pieces together."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertcli.corpus.pieces import ERROR, Pieces, datatrove_part
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import Report
+
+_MOST_JOBS = 1000
+"""The most jobs of an array; Slurm's own limit, unless a site has changed it, is 1,001."""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """What the jobs are given.
+
+    Attributes:
+        partition, time: as `sbatch` takes them; None: Slurm decides.
+        last: the arguments of bertcli in the last job, which finds all pieces there.
+        dry_run: write and show the scripts, and submit nothing.
+    """
+
+    partition: str | None
+    time: str | None
+    last: Sequence[str]
+    dry_run: bool
+
+
+class Submitted(Exception):
+    """The work has gone to jobs of Slurm, and what would follow it here to the last of them.
+
+    Attributes:
+        jobs: their numbers; none in a dry run.
+        logs: the folder of their logs.
+    """
+
+    def __init__(self, jobs: Sequence[str], logs: Path):
+        super().__init__(jobs, logs)
+        self.jobs, self.logs = jobs, logs
+
+
+def submit(arrays: Sequence[tuple[Pieces, int]], workers: int, slurm: Slurm, report: Report) -> Submitted:
+    """Submit a job array for each step with its number of tasks, each after the one before, and the last job.
+
+    Raises `UserError` if `sbatch` is missing or refuses.
+    """
+    if not slurm.dry_run and shutil.which("sbatch") is None:
+        raise UserError(
+            "--engine slurm: there is no sbatch on this machine; run the command where jobs are submitted, "
+            "or see its scripts with --dry-run"
+        )
+    executors = [_executor(work, tasks, workers, slurm=slurm) for work, tasks in arrays]
+    scripts = [_array_script(executor) for executor in executors]
+    scripts.append(_last_script(executors[-1], slurm, folder=arrays[-1][0].folder))
+    jobs: list[str] = []
+    for number, script in enumerate(scripts):
+        if slurm.dry_run:
+            after = "--dependency=afterok:$job " if number else ""
+            report(f"job=$(sbatch --parsable {after}{shlex.quote(str(script))})")
+            report(script.read_text(encoding="utf-8"))
+        else:
+            jobs.append(_sbatch(script, jobs))
+    return Submitted(jobs, scripts[-1].parent)
+
+
+def _executor(work: Pieces, tasks: int, workers: int, slurm: Slurm) -> Any:
+    return datatrove_part("datatrove.executor.slurm").SlurmPipelineExecutor(
+        [work],
+        tasks=tasks,
+        time=slurm.time,
+        partition=slurm.partition,
+        workers=workers,
+        job_name="bertcli",
+        qos="",
+        env_command=f'export PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"',
+        sbatch_args={"kill-on-invalid-dep": "yes"},  # otherwise jobs wait for ever after one that failed
+        logging_dir=str(work.logs),
+        skip_completed=False,
+        tasks_per_job=math.ceil(tasks / _MOST_JOBS),
+    )
+
+
+def _array_script(executor: Any) -> Path:
+    """Write what datatrove's `launch_job` does, which would submit a copy, and a job that adds statistics."""
+    dill = datatrove_part("dill")
+    with executor.logging_dir.open("executor.pik", "wb") as file:
+        dill.dump(executor, file, fmode=dill.CONTENTS_FMODE)
+    with executor.logging_dir.open("ranks_to_run.json", "w") as file:
+        json.dump(list(range(executor.tasks)), file)
+    logs = Path(executor.logging_dir.path)
+    given = executor.get_sbatch_args(math.ceil(executor.tasks / executor.tasks_per_job))
+    run = f"launch_pickled_pipeline {shlex.quote(str(logs / 'executor.pik'))}"
+    return _write(logs / "job.slurm", executor, given=given, run=run)
+
+
+def _last_script(executor: Any, slurm: Slurm, folder: Path) -> Path:
+    error = shlex.quote(str(folder / ERROR))
+    given = executor.get_sbatch_args()
+    for name in ("array", "output", "error"):  # its output would be in a folder that the command removes
+        del given[name]
+    command = shlex.join([sys.executable, "-P", "-m", "bertcli", *slurm.last])
+    run = f"test ! -e {error} || {{ cat {error} >&2; exit 2; }}\n{command}"
+    return _write((folder / ERROR).with_name("last.slurm"), executor, given=given, run=run)
+
+
+def _write(path: Path, executor: Any, given: dict[str, Any], run: str) -> Path:
+    quoted = {name: value and shlex.quote(str(value)) for name, value in given.items() if value is not None}
+    path.write_text(executor.get_launch_file_contents(quoted, run), encoding="utf-8")
+    return path
+
+
+def _sbatch(script: Path, before: Sequence[str]) -> str:
+    """Submit a script, to run after the last of the jobs before. Return the number of its job."""
+    after = [f"--dependency=afterok:{job}" for job in before[-1:]]
+    done = subprocess.run(["sbatch", "--parsable", *after, str(script)], capture_output=True, text=True)
+    number = re.search(r"\d+", done.stdout)
+    if done.returncode or number is None:
+        cancel = f"; to cancel the jobs before it: scancel {' '.join(before)}" if before else ""
+        raise UserError(f"sbatch refused {script}: {(done.stderr or done.stdout).strip()}{cancel}")
+    return number[0]
