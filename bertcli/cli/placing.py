@@ -69,4 +69,6 @@ def told_of_jobs(json_: bool) -> Iterator[None]:
                 f"to slurm-{work.jobs[-1]}.out. The logs of the others are in {work.logs}. After a job that "
                 "failed, the same command goes on"
             )
-        print(json.dumps({"jobs": work.jobs}) if json_ else "\n".join(work.jobs))
+            print(json.dumps({"jobs": work.jobs}) if json_ else "\n".join(work.jobs))
+        else:
+            say("nothing is submitted: these are the commands, each with its script")

@@ -58,7 +58,9 @@ def clean(
         dry_run=dry_run,
     )
     with told_of_jobs(json_):
-        account = clean_corpus(run, out, placing, dry_run=dry_run, page=made, report=say)
+        account = clean_corpus(
+            run, out, placing, dry_run=dry_run and engine != "slurm", page=made, report=say
+        )
         if json_:
             print(json.dumps(account, ensure_ascii=False))
             return
@@ -96,10 +98,22 @@ def prepare(
     from bertcli.training import ranks, recipe, run_folder
     from bertcli.training.identity import pretraining_inputs
 
+    placing = None
+    if engine is not None:
+        flags = [*["--overwrite"] * overwrite, *["--verify"] * verify]
+        placing = placing_of(
+            engine,
+            tasks,
+            workers,
+            partition=partition,
+            time=time,
+            command=["prepare", config, *_given(set_, json_), *flags],
+            dry_run=dry_run,
+        )
+    elif tasks or workers or partition or time:
+        raise UserError("--tasks, --workers, --partition and --time are for an engine; give --engine as well")
     if dry_run and engine != "slurm":
         raise UserError("--dry-run shows the jobs of Slurm; give --engine slurm, or leave it out")
-    if engine is None and (tasks or workers or partition or time):
-        raise UserError("--tasks, --workers, --partition and --time are for an engine; give --engine as well")
 
     def check() -> PretrainRecipe:
         checked = recipe.decide_recipe(load.load_config(schema.PretrainConfig, config, set_), say, overwrite)
@@ -112,27 +126,14 @@ def prepare(
     with ranks.joined(), told_of_jobs(json_):
         checked = ranks.on_first(check)
         start = clock.monotonic()
-        team = ranks
-        if engine is not None:
-            if ranks.num_ranks() > 1:
-                raise UserError("--engine divides the work itself; give it without torchrun")
-            flags = [*["--overwrite"] * overwrite, *["--verify"] * verify]
-            placing = placing_of(
-                engine,
-                tasks,
-                workers,
-                partition=partition,
-                time=time,
-                command=["prepare", config, *_given(set_, json_), *flags],
-                dry_run=dry_run,
-            )
-            team = engines.EngineTeam(placing, begin.partial_of(checked), say)
+        if placing and ranks.num_ranks() > 1:
+            raise UserError("--engine divides the work itself; run the command without torchrun")
         store = build.prepare_store(
             checked,
             say,
             overwrite,
-            processes=None if engine is None else 0,
-            team=team,
+            processes=0 if placing else None,
+            team=engines.EngineTeam(placing, begin.partial_of(checked), say) if placing else ranks,
             verify=verify,
             check=lambda manifest: finish.check_known(checked, manifest.unk_rate),
         )

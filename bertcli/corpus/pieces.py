@@ -43,7 +43,7 @@ class Stage:
 @dataclass(frozen=True)
 class Pieces:
     """A step of a pipeline: the pieces of one task. An error is written to a file, since an engine would add
-    a traceback, and no piece begins after it.
+    a traceback, and no task begins after it.
 
     Attributes:
         folder, logs: absolute paths.
@@ -60,11 +60,11 @@ class Pieces:
         del data
         os.chdir(self.start)  # on other machines, Ray starts elsewhere
         error = self.folder / ERROR
+        if error.exists():
+            return
         refusal, instead = f"{self.folder}: a part is being written by", "wait for it, and run this again"
         try:
             for piece in range(rank, self.stage.pieces(self.folder), world_size):
-                if error.exists():
-                    return
                 with lock_file(self.logs / f"{piece}.lock", refusal, instead, patience=_PATIENCE):
                     self.stage.work(self.folder, piece)
         except UserError as refused:

@@ -77,6 +77,8 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
 
 def count_lines(folder: Path, _: int) -> None:
     """Find the lines that many documents of a source share."""
+    if (folder / "shared.json").exists():
+        return
     plan = plan_of(folder)
     shared: list[list[int]] = [[] for _ in range(plan.corpus.num_sources)]
     for source in range(plan.corpus.num_sources):
@@ -132,6 +134,8 @@ def shown(lines: Sequence[str]) -> str:
 
 def decide(folder: Path, _: int) -> None:
     """Choose the documents that stay: of copies, the first by source, file and place."""
+    if (folder / "decided.npz").exists():
+        return
     plan = plan_of(folder)
     columns, starts = columns_of(folder)
     rules, kept, similar = column(columns, "rule"), np.arange(len(columns)), np.zeros(len(columns))
