@@ -41,7 +41,7 @@ def placing_of(
 ) -> Placing:
     """Where the work is done; `command` does it, without options of the engine."""
     from bertcli.corpus.engines import Placing
-    from bertcli.corpus.slurm import Slurm
+    from bertcli.corpus.slurm import Slurm, check_sbatch
 
     workers = workers or len(os.sched_getaffinity(0))
     tasks = tasks or 4 * workers
@@ -51,24 +51,30 @@ def placing_of(
                 "--partition and --time are for jobs of Slurm; give --engine slurm, or leave them out"
             )
         return Placing(tasks, workers, engine)
+    if not dry_run:
+        check_sbatch()
     last = [*map(str, command), "--engine", "local", "--tasks", str(tasks), "--workers", "1"]
-    return Placing(tasks, workers, Slurm(partition, time, last, dry_run=dry_run))
+    return Placing(tasks, workers, Slurm(partition, time, last))
 
 
 @contextmanager
-def told_of_jobs(json_: bool) -> Iterator[None]:
-    """End the block where its work goes to jobs of Slurm, and say so."""
-    from bertcli.corpus.slurm import Submitted
+def jobs_submitted(dry_run: bool, json_: bool) -> Iterator[None]:
+    """End the block where its work is for jobs of Slurm; submit and print them, or only show them."""
+    from bertcli.corpus.slurm import Planned, shown, submit
 
     try:
         yield
-    except Submitted as work:
-        if work.jobs:
-            say(
-                "the last of these jobs puts the result together, and writes what this command would print "
-                f"to slurm-{work.jobs[-1]}.out. The logs of the others are in {work.logs}. After a job that "
-                "failed, the same command goes on"
-            )
-            print(json.dumps({"jobs": work.jobs}) if json_ else "\n".join(work.jobs))
-        else:
-            say("nothing is submitted: these are the commands, each with its script")
+    except Planned as planned:
+        work = planned
+    else:
+        return
+    if dry_run:
+        print(*shown(work.scripts), sep="\n")
+        return
+    jobs = submit(work.scripts)
+    say(
+        "the last of these jobs puts the result together, and writes what this command would print to "
+        f"slurm-{jobs[-1]}.out. The logs of the others are in {work.scripts[-1].parent}. After a job that "
+        "failed, the same command goes on"
+    )
+    print(json.dumps({"jobs": jobs}) if json_ else "\n".join(jobs))

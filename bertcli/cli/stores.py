@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.options import Config, Json, Set, argument, flag, option
-from bertcli.cli.placing import EngineName, Partition, Tasks, Time, Workers, placing_of, told_of_jobs
+from bertcli.cli.placing import EngineName, Partition, Tasks, Time, Workers, jobs_submitted, placing_of
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
@@ -57,7 +57,7 @@ def clean(
         command=["clean", config, out, *_given(set_, json_)],
         dry_run=dry_run,
     )
-    with told_of_jobs(json_):
+    with jobs_submitted(dry_run, json_):
         account = clean_corpus(
             run, out, placing, dry_run=dry_run and engine != "slurm", page=made, report=say
         )
@@ -123,7 +123,7 @@ def prepare(
             run_folder.check_spared(removed, inputs, advice)
         return checked
 
-    with ranks.joined(), told_of_jobs(json_):
+    with ranks.joined(), jobs_submitted(dry_run, json_):
         checked = ranks.on_first(check)
         start = clock.monotonic()
         if placing and ranks.num_ranks() > 1:

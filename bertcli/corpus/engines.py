@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, Literal
 
 from bertcli.corpus.parts import Alone
 from bertcli.corpus.pieces import ERROR, LOGS, Pieces, Stage, datatrove_part
-from bertcli.corpus.slurm import Slurm, submit
+from bertcli.corpus.slurm import Slurm, plan_jobs
 from bertcli.corpus.streams import import_extra
 from bertcli.system.errors import UserError
 from bertcli.system.processes import safe_path, variable
@@ -44,7 +45,7 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
 
     Raises:
         UserError: a piece raised it; a package or a cluster is missing; a task died.
-        Submitted: jobs of Slurm will do the work.
+        Planned: the work is for jobs of Slurm.
     """
     folder = folder.absolute()
     (folder / ERROR).unlink(missing_ok=True)
@@ -54,7 +55,7 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
     ]
     if isinstance(placing.engine, Slurm):
         arrays = [(work, placing.tasks_of(work)) for work in works]
-        raise submit(arrays, placing.workers, placing.engine, report=report)
+        raise plan_jobs(arrays, placing.workers, placing.engine)
     with safe_path(), _cluster(folder) if placing.engine == "ray" else nullcontext():
         for work in works:
             report(work.stage.name)
@@ -95,20 +96,28 @@ def _cluster(folder: Path) -> Iterator[None]:
     """Join the cluster that RAY_ADDRESS names; without it, start one here, and stop it at the end."""
     ray = import_extra("ray", "ray", "--engine ray needs Ray", doing="working with it")
     address = os.environ.get("RAY_ADDRESS", "local")
-    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
+    _check_answer(address)
     # Ray lets its processes import what lies in the current folder, and may send statistics.
     with chdir(folder), variable("RAY_USAGE_STATS_ENABLED", "0"):
-        try:
-            ray.init(address, **quiet)
-        except ConnectionError:
-            raise UserError(
-                f"RAY_ADDRESS={address}: no cluster of Ray answers there; correct it, or leave it out to "
-                "work on this machine"
-            ) from None
+        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_answer(address: str) -> None:
+    """Raise `UserError` if nothing answers at an address; Ray itself would wait for minutes, in silence."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(
+            f"RAY_ADDRESS={address}: no cluster answers ({error.strerror or error}); correct the address, or "
+            "unset it to work on this machine"
+        ) from None
 
 
 @dataclass(frozen=True)

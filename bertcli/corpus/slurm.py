@@ -10,14 +10,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertcli.corpus.pieces import ERROR, Pieces, datatrove_part
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import Report
 
 _MOST_JOBS = 1000
 """The most jobs of an array; Slurm's own limit, unless a site has changed it, is 1,001."""
@@ -30,50 +29,64 @@ class Slurm:
     Attributes:
         partition, time: as `sbatch` takes them; None: Slurm decides.
         last: the arguments of bertcli in the last job, which finds all pieces there.
-        dry_run: write and show the scripts, and submit nothing.
     """
 
     partition: str | None
     time: str | None
     last: Sequence[str]
-    dry_run: bool
 
 
-class Submitted(Exception):
-    """The work has gone to jobs of Slurm, and what would follow it here to the last of them.
+class Planned(Exception):
+    """The work, and what would follow it here, is that of jobs, to be submitted once this process holds no
+    lock.
 
     Attributes:
-        jobs: their numbers; none in a dry run.
-        logs: the folder of their logs.
+        scripts: one for each job, in their order.
     """
 
-    def __init__(self, jobs: Sequence[str], logs: Path):
-        super().__init__(jobs, logs)
-        self.jobs, self.logs = jobs, logs
+    def __init__(self, scripts: Sequence[Path]):
+        super().__init__(scripts)
+        self.scripts = scripts
 
 
-def submit(arrays: Sequence[tuple[Pieces, int]], workers: int, slurm: Slurm, report: Report) -> Submitted:
-    """Submit a job array for each step with its number of tasks, each after the one before, and the last job.
+def plan_jobs(arrays: Sequence[tuple[Pieces, int]], workers: int, slurm: Slurm) -> Planned:
+    """Write the scripts: of an array for each step with its number of tasks, then of the last job."""
+    executors = [_executor(work, tasks, workers, slurm=slurm) for work, tasks in arrays]
+    scripts = [_array_script(executor) for executor in executors]
+    return Planned([*scripts, _last_script(executors[-1], slurm, folder=arrays[-1][0].folder)])
 
-    Raises `UserError` if `sbatch` is missing or refuses.
-    """
-    if not slurm.dry_run and shutil.which("sbatch") is None:
+
+def check_sbatch() -> None:
+    """Raise `UserError` if no jobs can be submitted here."""
+    if shutil.which("sbatch") is None:
         raise UserError(
             "--engine slurm: there is no sbatch on this machine; run the command where jobs are submitted, "
             "or see its scripts with --dry-run"
         )
-    executors = [_executor(work, tasks, workers, slurm=slurm) for work, tasks in arrays]
-    scripts = [_array_script(executor) for executor in executors]
-    scripts.append(_last_script(executors[-1], slurm, folder=arrays[-1][0].folder))
+
+
+def submit(scripts: Sequence[Path]) -> list[str]:
+    """Submit jobs, each to run after the one before. Return their numbers. Raises `UserError` if one is
+    refused."""
     jobs: list[str] = []
+    for script in scripts:
+        after = [f"--dependency=afterok:{job}" for job in jobs[-1:]]
+        command = ["sbatch", "--parsable", *after, str(script)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        number = re.search(r"\d+", done.stdout)
+        if done.returncode or number is None:
+            cancel = f"; to cancel the jobs before it: scancel {' '.join(jobs)}" if jobs else ""
+            raise UserError(f"sbatch refused {script}: {(done.stderr or done.stdout).strip()}{cancel}")
+        jobs.append(number[0])
+    return jobs
+
+
+def shown(scripts: Sequence[Path]) -> Iterator[str]:
+    """What `submit` does, as commands of a shell, each with its script."""
     for number, script in enumerate(scripts):
-        if slurm.dry_run:
-            after = "--dependency=afterok:$job " if number else ""
-            report(f"job=$(sbatch --parsable {after}{shlex.quote(str(script))})")
-            report(script.read_text(encoding="utf-8"))
-        else:
-            jobs.append(_sbatch(script, jobs))
-    return Submitted(jobs, scripts[-1].parent)
+        after = "--dependency=afterok:$job " if number else ""
+        yield f"job=$(sbatch --parsable {after}{shlex.quote(str(script))})"
+        yield script.read_text(encoding="utf-8")
 
 
 def _executor(work: Pieces, tasks: int, workers: int, slurm: Slurm) -> Any:
@@ -120,14 +133,3 @@ def _write(path: Path, executor: Any, given: dict[str, Any], run: str) -> Path:
     quoted = {name: value and shlex.quote(str(value)) for name, value in given.items() if value is not None}
     path.write_text(executor.get_launch_file_contents(quoted, run), encoding="utf-8")
     return path
-
-
-def _sbatch(script: Path, before: Sequence[str]) -> str:
-    """Submit a script, to run after the last of the jobs before. Return the number of its job."""
-    after = [f"--dependency=afterok:{job}" for job in before[-1:]]
-    done = subprocess.run(["sbatch", "--parsable", *after, str(script)], capture_output=True, text=True)
-    number = re.search(r"\d+", done.stdout)
-    if done.returncode or number is None:
-        cancel = f"; to cancel the jobs before it: scancel {' '.join(before)}" if before else ""
-        raise UserError(f"sbatch refused {script}: {(done.stderr or done.stdout).strip()}{cancel}")
-    return number[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,8 @@ def test_a_text_that_cannot_be_read_is_said_without_a_traceback(tmp_path: Path) 
     corpus.mkdir()
     for name, key in (("a", "text"), ("b", "no")):
         (corpus / f"{name}.jsonl").write_text(f'{{"{key}": "one two"}}\n' * 40)
-    config = make_config(tmp_path, format="jsonl")
-    given = config.model_copy(update={"tokenizer": config.tokenizer})
     with pytest.raises(UserError, match=r"b\.jsonl, line 1: no key 'text'"):
-        prepared(given, Placing(tasks=2, workers=2))
+        prepared(make_config(tmp_path, format="jsonl"), Placing(tasks=2, workers=2))
 
 
 def test_a_task_that_died_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,14 +89,15 @@ def test_a_task_that_died_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"--engine ray needs Ray, .*pip install 'bertcli\[ray\]'"):
         run_stages([], tmp_path, Placing(1, 1, "ray"), report=silent)
-    monkeypatch.setitem(__import__("sys").modules, "datatrove.utils.logging", None)
+    monkeypatch.setitem(sys.modules, "datatrove.utils.logging", None)
     with pytest.raises(UserError, match=r"divided by datatrove, .*pip install 'bertcli\[scale\]'"):
         run_stages([], tmp_path, Placing(1, 1), report=silent)
 
 
+@pytest.mark.filterwarnings("ignore:placement_group:DeprecationWarning")  # how datatrove calls Ray
 def test_a_cluster_of_ray_changes_no_byte(
     config: PretrainRecipe,
     alone: dict[str, bytes],
@@ -116,5 +116,11 @@ def test_a_cluster_of_ray_changes_no_byte(
         assert cleaned(config, tmp_path / "ray", Placing(tasks=3, workers=2, engine="ray")) == here
     finally:
         cluster.shutdown()
-    with pytest.raises(UserError, match=r"RAY_ADDRESS=.*: no cluster of Ray answers there"):
-        prepared(make_config(tmp_path, store=str(tmp_path / "none")), Placing(1, 1, engine="ray"))
+
+
+def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(
+        UserError, match=r"^RAY_ADDRESS=127\.0\.0\.1:1: no cluster answers \(Connection refused\)"
+    ):
+        run_stages([], tmp_path, Placing(1, 1, "ray"), report=silent)
