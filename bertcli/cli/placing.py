@@ -39,7 +39,10 @@ def placing_of(
     command: Sequence[str | Path],
     dry_run: bool,
 ) -> Placing:
-    """Where the work is done; `command` does it, without options of the engine."""
+    """The engine that does the work of `command`, which is given without options of the engine.
+
+    Raises `UserError` if an option is not for this engine, or if `sbatch` is missing.
+    """
     from bertcli.corpus.engines import Placing
     from bertcli.corpus.slurm import Slurm, check_sbatch
 

@@ -25,7 +25,7 @@ def clean(
         "Write no text: only say what each rule would take; with --engine slurm, only show the jobs.",
         "--dry-run",
     ),
-    engine: EngineName = option("local", "Where the work is done: on this machine, Slurm or Ray."),
+    engine: EngineName = option("local", "The engine that does the work: this machine, Slurm or Ray."),
     tasks: Tasks = None,
     workers: Workers = None,
     partition: Partition = None,
@@ -76,7 +76,7 @@ def prepare(
     overwrite: bool = flag("Replace a store that does not match the config.", "--overwrite"),
     verify: bool = flag("Compare all of the store with its hashes, however large it is.", "--verify"),
     engine: EngineName | None = option(
-        None, "Divide the work by datatrove: on this machine, Slurm or Ray. Needs the extra `scale`."
+        None, "The engine that does the work: this machine, Slurm or Ray. Needs the extra `scale`."
     ),
     tasks: Tasks = None,
     workers: Workers = None,

@@ -23,7 +23,7 @@ from bertcli.system.terminal import Report, working
 
 @dataclass(frozen=True)
 class Placing:
-    """Where the work is done.
+    """The engine that does the work, and how it divides it.
 
     Attributes:
         tasks: the parts that a stage's pieces are divided into.
@@ -51,7 +51,8 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
     (folder / ERROR).unlink(missing_ok=True)
     datatrove_part("datatrove.utils.logging").logger.disable("datatrove")
     works = [
-        Pieces(stage, folder, folder / LOGS / str(number), os.getcwd()) for number, stage in enumerate(stages)
+        Pieces(stage, folder, logs=folder / LOGS / str(number), start=os.getcwd())
+        for number, stage in enumerate(stages)
     ]
     if isinstance(placing.engine, Slurm):
         arrays = [(work, placing.tasks_of(work)) for work in works]

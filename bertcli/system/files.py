@@ -90,8 +90,9 @@ def _open_lock(path: Path, instead: str) -> TextIO:
     return open(descriptor, "a+", encoding="utf-8")
 
 
-def _take(file: IO[Any], patience: float) -> bool:
-    """True if the lock is this file's now; it is tried for `patience` seconds."""
+def _take(file: IO[Any], patience: float = _LOOK) -> bool:
+    """True if the lock is this file's now. It is tried for `patience` seconds, by default because `is_locked`
+    may hold it."""
     last = time.monotonic() + patience
     while not lock_descriptor(file.fileno(), blocking=False):
         if time.monotonic() > last:
