@@ -67,17 +67,14 @@ def jobs_submitted(dry_run: bool, json_: bool) -> Iterator[None]:
 
     try:
         yield
-    except Planned as planned:
-        work = planned
-    else:
-        return
-    if dry_run:
-        print(*shown(work.scripts), sep="\n")
-        return
-    jobs = submit(work.scripts)
-    say(
-        "the last of these jobs puts the result together, and writes what this command would print to "
-        f"slurm-{jobs[-1]}.out. The logs of the others are in {work.scripts[-1].parent}. After a job that "
-        "failed, the same command goes on"
-    )
-    print(json.dumps({"jobs": jobs}) if json_ else "\n".join(jobs))
+    except Planned as work:
+        if dry_run:
+            print(*shown(work.scripts), sep="\n")
+            return
+        jobs = submit(work.scripts)
+        say(
+            "the last of these jobs puts the result together, and writes what this command would print to "
+            f"slurm-{jobs[-1]}.out. The logs of the others are in {work.scripts[-1].parent}. After a job "
+            "that failed, the same command goes on"
+        )
+        print(json.dumps({"jobs": jobs}) if json_ else "\n".join(jobs))

@@ -74,22 +74,22 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
 
 
 def _executor(work: Pieces, placing: Placing) -> Any:
-    if placing.engine == "ray":
-        kind = datatrove_part("datatrove.executor.ray").RayPipelineExecutor
-    else:
-        kind = datatrove_part("datatrove.executor.local").LocalPipelineExecutor
-    log = datatrove_part("datatrove.utils.logging")
-
-    class Quiet(kind):
-        """Its tasks do not log: what they have to say is in the folder."""
-
-        def _run_for_rank(self, *arguments: Any, **named: Any) -> Any:
-            log.logger.disable("datatrove")
-            return super()._run_for_rank(*arguments, **named)
-
     tasks = placing.tasks_of(work)
     given = {"tasks": tasks, "workers": min(placing.workers, tasks), "skip_completed": False}
-    return Quiet([work], logging_dir=str(work.logs), **given)
+    given["logging_dir"] = str(work.logs)
+    if placing.engine == "ray":
+        return datatrove_part("datatrove.executor.ray").RayPipelineExecutor([work], **given)
+    local = datatrove_part("datatrove.executor.local")
+    log = datatrove_part("datatrove.utils.logging")
+
+    class Quiet(local.LocalPipelineExecutor):
+        """Its tasks do not log: what they have to say is in the folder."""
+
+        def _launch_run_for_rank(self, *arguments: Any, **named: Any) -> Any:
+            log.logger.disable("datatrove")
+            return super()._launch_run_for_rank(*arguments, **named)
+
+    return Quiet([work], **given)
 
 
 @contextmanager
