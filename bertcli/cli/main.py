@@ -41,7 +41,7 @@ COMMANDS = {
     "verify-resume": "train",
     "estimate": "configs",
     "show-batch": "data",
-    "tokenizer": "stores",
+    "tokenizer": "tokenizer",
     "bench": "bench",
     "config": "configs",
 }

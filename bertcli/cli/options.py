@@ -34,7 +34,7 @@ def flag(help: str, name: str) -> Any:
     return option(False, help, name)
 
 
-def count(default: int | None, help: str, *names: str) -> Any:
+def count(default: Any, help: str, *names: str) -> Any:
     """An option that is a number of things, from 1."""
     return option(default, help, *names, min=1, max=MOST)
 

@@ -17,6 +17,7 @@ from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, FileRecord, type_adapter
 from bertcli.corpus.matching import load_given_tokenizer, store_folder, store_options, train_on_corpus
 from bertcli.corpus.parts import part_folder, share_out
+from bertcli.corpus.pieces import LOGS
 from bertcli.corpus.writer import BuildProgress
 from bertcli.folders.mark import NOTE
 from bertcli.folders.sealed import walk
@@ -133,9 +134,8 @@ def _is_of_a_build(path: Path, name: Path) -> bool:
     if path.is_symlink():
         return False
     inner = re.sub(r"^(part-\d+-of-\d+/?|cut-)", "", str(name))
-    return (
-        path.is_dir() or inner in _FILES or bool(_ARRAY.fullmatch(inner) or NOTE_PARTIAL.fullmatch(str(name)))
-    )
+    is_named = inner in _FILES or _ARRAY.fullmatch(inner) or NOTE_PARTIAL.fullmatch(str(name))
+    return path.is_dir() or name.parts[0] == LOGS or bool(is_named)
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ class Plan:
     tokenizer: Tokenizer
 
     def parts(self, number: int) -> list[tuple[Path, range]]:
-        """The folder and the files of each part."""
+        """The folder and the files of each part that has files."""
         ranges = share_out([record.size for record in self.records], number)
-        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(ranges)]
+        return [(part_folder(self.partial, part, number), own) for part, own in enumerate(ranges) if own]
 
     def journal(self, folder: Path, own: range) -> Journal:
         """The journal of the part with these files in `folder`; an empty one if the part has not begun."""

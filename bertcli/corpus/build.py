@@ -1,5 +1,6 @@
 """A config -> its token store: an existing one is opened, an interrupted build resumed, else one is built."""
 
+import functools
 import os
 import shutil
 import time
@@ -14,6 +15,7 @@ from bertcli.corpus.chunks import Place, find_corpus, progress_display, read_chu
 from bertcli.corpus.encode import encode_chunks
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.manifest import MANIFEST, FileRecord, Manifest, write_manifest
+from bertcli.corpus.pieces import LOGS
 from bertcli.corpus.token_store import OpenStore, ids_dtype, open_store
 from bertcli.corpus.writer import StoreWriter
 from bertcli.folders.mark import NOTE, Note, read_note, write_note
@@ -129,10 +131,6 @@ def _build(
                 held.enter_context(begin.lock_folder(partial))
                 return begin.begin_build(config, files, report)
 
-        def tokenize() -> None:
-            with begin.store_disk_errors(folder):
-                _tokenize(plan, team, report, processes=processes)
-
         def put_together() -> None:
             with begin.store_disk_errors(folder):
                 _finish(plan, team.num_ranks(), report, check=check)
@@ -144,21 +142,19 @@ def _build(
         with said_on_ctrl_c(lambda: "stopped before a text was tokenized: the same command starts again"):
             plan = team.on_first(plan_build)
         with said_on_ctrl_c(lambda: f"stopped: {partial} keeps what is tokenized; the same command goes on"):
-            team.on_each(tokenize)
+            number = len(plan.parts(team.num_ranks()))
+            team.for_parts(number, functools.partial(_tokenize, plan, team, report, processes))
             team.on_first(put_together)
     return plan.tokenizer.moved(folder / "tokenizer")
 
 
-def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int | None) -> None:
-    """Tokenize the files that this rank's journal does not list yet; save the journal at intervals."""
-    corpus = plan.config.corpus
-    folder, own = plan.parts(team.num_ranks())[team.rank()]
-    folder.mkdir(exist_ok=True)
-    files = plan.files[own.start : own.stop]
-    journal, tokenizer = plan.journal(folder, own), plan.tokenizer
+def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int | None, part: int) -> None:
+    """Tokenize the files that a part's journal does not list yet; save the journal at intervals."""
+    corpus, tokenizer = plan.config.corpus, plan.tokenizer
+    folder, own = plan.parts(team.num_ranks())[part]
+    files, journal = plan.files[own.start : own.stop], plan.journal(folder, own)
     if processes is None:
         processes = num_processes(files, team.num_local_ranks())
-    dtype = ids_dtype(tokenizer.vocab_size)
     start = Place(journal.progress.file, journal.progress.documents)
     del journal.hashes[start.file :]
 
@@ -166,7 +162,13 @@ def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int
         writer.sync()
         begin.write_journal(folder, journal)
 
-    with closing(StoreWriter(folder, dtype, corpus.heldout_fraction, progress=journal.progress)) as writer:
+    with ExitStack() as opened:
+        opened.enter_context(begin.store_disk_errors(matching.store_folder(plan.config)))
+        folder.mkdir(exist_ok=True)
+        dtype, fraction = ids_dtype(tokenizer.vocab_size), corpus.heldout_fraction
+        writer = opened.enter_context(
+            closing(StoreWriter(folder, dtype, fraction, progress=journal.progress))
+        )
         with progress_display("tokenizing", files, report, start=start.file) as advance:
             chunks = read_chunks(files, corpus, start, hashes=journal.hashes, progress=advance)
             stored = plan.partial / "tokenizer"
@@ -221,3 +223,4 @@ def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[M
     write_manifest(partial, manifest)
     for folder in parts.part_folders(partial):
         shutil.rmtree(folder)
+    shutil.rmtree(partial / LOGS, ignore_errors=True)

@@ -1,68 +1,89 @@
-"""Work that is cut into pieces, on the cores of this machine, by datatrove.
-
-A piece writes its own files, and what is there already is not computed again. So the number of tasks, their
-order and kills change nothing in the files.
-"""
+"""Stages of work on this machine, on Slurm or on Ray, by datatrove's executors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bertcli.corpus.parts import Alone
+from bertcli.corpus.pieces import ERROR, LOGS, Pieces, Stage, datatrove_part
+from bertcli.corpus.slurm import plan_jobs
 from bertcli.corpus.streams import import_extra
 from bertcli.system.errors import UserError
-from bertcli.system.processes import safe_path
+from bertcli.system.processes import safe_path, variable
 from bertcli.system.terminal import Report, working
-
-ERROR = "error.txt"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage of a work; it begins when the one before has ended.
-
-    Attributes:
-        name: what it does, for the user.
-        pieces: folder -> their number.
-        work: called with the folder and the number of a piece.
-    """
-
-    name: str
-    pieces: Callable[[Path], int]
-    work: Callable[[Path, int], None]
 
 
 @dataclass(frozen=True)
 class Placing:
-    """The processes of the work.
+    """The engine that does the work, and how it divides it.
 
     Attributes:
+        engine: local, slurm or ray.
         tasks: the parts that a stage's pieces are divided into.
         workers: tasks at the same time.
+        last: the arguments of bertcli in the last job of Slurm, which finds all pieces there.
     """
 
     tasks: int
     workers: int
+    engine: str = "local"
+    last: Sequence[str] = ()
+
+    def tasks_of(self, work: Pieces) -> int:
+        """The number of tasks of a stage: none is without a piece, if their number is known."""
+        late = work.stage.counts_late and self.engine == "slurm"
+        return self.tasks if late else max(1, min(self.tasks, work.stage.pieces(work.folder)))
 
 
 def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: Report) -> None:
-    """Compute all stages in `folder`. Raises the `UserError` of a piece."""
+    """Compute all stages in `folder`.
+
+    Raises:
+        UserError: a piece raised it; a package or a cluster is missing; a task died.
+        Planned: the work is for jobs of Slurm.
+    """
+    folder = folder.absolute()
     (folder / ERROR).unlink(missing_ok=True)
-    for number, stage in enumerate(stages):
-        executor = _executor(stage, folder, placing, logs=folder / f"logs-{number}")
-        report(stage.name)
-        with working(lambda stage=stage: stage.name), safe_path():
-            executor.run()
-        if (folder / ERROR).exists():
-            raise UserError((folder / ERROR).read_text(encoding="utf-8"))
+    datatrove_part("datatrove.utils.logging").logger.disable("datatrove")
+    works = [
+        Pieces(stage, folder, logs=folder / LOGS / str(number), start=os.getcwd())
+        for number, stage in enumerate(stages)
+    ]
+    if placing.engine == "slurm":
+        arrays = [(work, placing.tasks_of(work)) for work in works]
+        raise plan_jobs(arrays, placing.workers, placing.last)
+    with safe_path(), _cluster(folder) if placing.engine == "ray" else nullcontext():
+        for work in works:
+            report(work.stage.name)
+            shutil.rmtree(work.logs / "completions", ignore_errors=True)
+            executor = _executor(work, placing)
+            with working(lambda work=work: work.stage.name):
+                executor.run()
+            if (folder / ERROR).exists():
+                raise UserError((folder / ERROR).read_text(encoding="utf-8"))
+            if died := executor.get_incomplete_ranks(skip_completed=True):
+                raise UserError(
+                    f"{work.stage.name}: {len(died)} of {executor.tasks} tasks died, perhaps because memory "
+                    f"ran out; their logs are in {work.logs}. The same command goes on from here"
+                )
 
 
-def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
-    local = _part("datatrove.executor.local")
-    log = _part("datatrove.utils.logging")
-    log.logger.disable("datatrove")
+def _executor(work: Pieces, placing: Placing) -> Any:
+    tasks = placing.tasks_of(work)
+    given = {"tasks": tasks, "workers": min(placing.workers, tasks), "skip_completed": False}
+    given["logging_dir"] = str(work.logs)
+    if placing.engine == "ray":
+        return datatrove_part("datatrove.executor.ray").RayPipelineExecutor([work], **given)
+    local = datatrove_part("datatrove.executor.local")
+    log = datatrove_part("datatrove.utils.logging")
 
     class Quiet(local.LocalPipelineExecutor):
         """Its tasks do not log: what they have to say is in the folder."""
@@ -71,29 +92,65 @@ def _executor(stage: Stage, folder: Path, placing: Placing, logs: Path) -> Any:
             log.logger.disable("datatrove")
             return super()._launch_run_for_rank(*arguments, **named)
 
-    tasks = max(1, min(placing.tasks, stage.pieces(folder)))
-    workers = min(placing.workers, tasks)
-    given = {"tasks": tasks, "workers": workers, "logging_dir": str(logs), "skip_completed": False}
-    return Quiet([_Pieces(stage, folder)], **given)
+    return Quiet([work], **given)
 
 
-def _part(module: str) -> Any:
-    return import_extra(module, "scale", "the work is divided by datatrove", doing="dividing it")
+@contextmanager
+def _cluster(folder: Path) -> Iterator[None]:
+    """Join the cluster that RAY_ADDRESS names; without it, start one here, and stop it at the end."""
+    ray = import_extra("ray", "ray", "--engine ray needs Ray", doing="working with it")
+    address = os.environ.get("RAY_ADDRESS", "local")
+    _check_answer(address)
+    # Ray lets its processes import what lies in the current folder, and may send statistics.
+    with chdir(folder), variable("RAY_USAGE_STATS_ENABLED", "0"):
+        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_answer(address: str) -> None:
+    """Raise `UserError` if nothing answers at an address; Ray itself would wait for minutes, in silence."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(
+            f"RAY_ADDRESS={address}: no cluster answers ({error.strerror or error}); correct the address, or "
+            "unset it to work on this machine"
+        ) from None
 
 
 @dataclass(frozen=True)
-class _Pieces:
-    """A step of a pipeline: the pieces of one task. An error is written to a file, since a pool would add a
-    traceback."""
+class EngineTeam(Alone):
+    """A team of one process that leaves the parts of a store to the tasks of an engine.
 
-    stage: Stage
+    Attributes:
+        folder: that in which the store is built.
+    """
+
+    placing: Placing
     folder: Path
+    report: Report
 
-    def __call__(self, data: Any, rank: int, world_size: int) -> None:
-        """Compute the pieces rank, rank + world_size, ..."""
-        del data
-        try:
-            for piece in range(rank, self.stage.pieces(self.folder), world_size):
-                self.stage.work(self.folder, piece)
-        except UserError as error:
-            (self.folder / ERROR).write_text(str(error), encoding="utf-8")
+    def num_ranks(self) -> int:
+        """The number of tasks."""
+        return self.placing.tasks
+
+    def for_parts(self, number: int, work: Callable[[int], None]) -> None:
+        """Do `work` for each part. Raises as `run_stages`."""
+        stage = Stage("tokenizing", lambda _: number, partial(_in_silence, work))
+        run_stages([stage], self.folder, self.placing, report=self.report)
+
+
+def _in_silence(work: Callable[[int], None], _: Path, part: int) -> None:
+    """Do a part's work on one core and without output: other tasks work beside it."""
+    with (
+        open(os.devnull, "w") as nowhere,
+        redirect_stderr(nowhere),
+        variable("TOKENIZERS_PARALLELISM", "false"),
+    ):
+        work(part)

@@ -129,12 +129,8 @@ class Team(Protocol):
     What stands here is a team of one process.
     """
 
-    def rank(self) -> int:
-        """The number of this process."""
-        return 0
-
     def num_ranks(self) -> int:
-        """The number of processes that build the store together."""
+        """The number of parts that the store is built in."""
         return 1
 
     def num_local_ranks(self) -> int:
@@ -145,9 +141,10 @@ class Team(Protocol):
         """Return the result of `work`, which only the first process does."""
         return work()
 
-    def on_each(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which each process does; all processes wait for the last."""
-        return work()
+    def for_parts(self, number: int, work: Callable[[int], None]) -> None:
+        """Do `work` for the parts 0 to `number`, and wait for the last. At most `num_ranks` are asked for."""
+        for part in range(number):
+            work(part)
 
 
 class Alone(Team):

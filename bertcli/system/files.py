@@ -90,10 +90,10 @@ def _open_lock(path: Path, instead: str) -> TextIO:
     return open(descriptor, "a+", encoding="utf-8")
 
 
-def _take(file: IO[Any]) -> bool:
-    """True if the lock is this file's now. It is tried for `_LOOK` seconds, because `is_locked` may hold
-    it."""
-    last = time.monotonic() + _LOOK
+def _take(file: IO[Any], patience: float = _LOOK) -> bool:
+    """True if the lock is this file's now. It is tried for `patience` seconds, by default because `is_locked`
+    may hold it."""
+    last = time.monotonic() + patience
     while not lock_descriptor(file.fileno(), blocking=False):
         if time.monotonic() > last:
             return False
@@ -110,10 +110,11 @@ def _is_at(file: IO[Any], path: Path) -> bool:
 
 
 @contextmanager
-def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
+def lock_file(path: Path, refusal: str, instead: str, patience: float = _LOOK) -> Iterator[None]:
     """Hold the lock `path`, created if missing; a lock ends with its process.
 
-    A file system without locks is accepted: nothing is held there.
+    A file system without locks is accepted: nothing is held there. Another process is waited for as long as
+    `patience`, in seconds.
 
     Raises:
         UserError: another process holds it (the message: `refusal`, the holder, what to do `instead`), or the
@@ -122,7 +123,7 @@ def lock_file(path: Path, refusal: str, instead: str) -> Iterator[None]:
     """
     with _open_lock(path, instead) as file:
         try:
-            is_free = _take(file) and _is_at(file, path)
+            is_free = _take(file, patience) and _is_at(file, path)
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EBADF, errno.EINVAL, *_CANNOT):
                 raise

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from bertcli.system.errors import UserError
@@ -73,20 +73,25 @@ def _end_sending(pool: ProcessPoolExecutor) -> None:
         pool._call_queue._reader.close()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@contextmanager
-def safe_path() -> Iterator[None]:
+def safe_path() -> AbstractContextManager[None]:
     """Keep new Python processes from importing files of the current folder, as long as the block runs.
 
     A pool starts one process when it is made, for what it shares, and the others when they have work.
     """
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+    return variable("PYTHONSAFEPATH", "1")
+
+
+@contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment, as long as the block runs."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:
-        os.environ.pop("PYTHONSAFEPATH", None)
+        os.environ.pop(name, None)
         if before is not None:
-            os.environ["PYTHONSAFEPATH"] = before
+            os.environ[name] = before
 
 
 _worker: Callable[..., Any]

@@ -147,6 +147,11 @@ def on_each(work: Callable[[], T]) -> T:
     return result
 
 
+def for_parts(number: int, work: Callable[[int], None]) -> None:
+    """Do `work` for the parts 0 to `number`, each on the rank of its number. Raises as `on_each`."""
+    on_each(lambda: work(rank()) if rank() < number else None)
+
+
 def on_all(work: Callable[[], T]) -> T:
     """The result of `work` on this rank. Raises `UserError` on every rank if one rank's work raised it, so
     that all ranks go on in the same way."""

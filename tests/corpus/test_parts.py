@@ -42,6 +42,9 @@ class Threads:
         self.barrier.wait(60)
         return result
 
+    def for_parts(self, number: int, work: Callable[[int], None]) -> None:
+        self.on_each(lambda: work(self.rank()) if self.rank() < number else None)
+
     def on_each(self, work: Callable[[], Any]) -> Any:
         try:
             result = work()

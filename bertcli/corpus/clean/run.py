@@ -29,8 +29,9 @@ from bertcli.corpus.clean.folder import (
     plan_of,
 )
 from bertcli.corpus.clean.stages import EXAMPLES, STAGES, shown
-from bertcli.corpus.engines import ERROR, Placing, run_stages
+from bertcli.corpus.engines import Placing, run_stages
 from bertcli.corpus.matching import output_paths
+from bertcli.corpus.pieces import LOGS
 from bertcli.corpus.sample import text_bytes
 from bertcli.folders.mark import Note, write_note
 from bertcli.folders.sealed import walk
@@ -40,10 +41,10 @@ from bertcli.system.terminal import Report, counted
 
 LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
 _OWN = re.compile(
-    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|\.bertcli\.json|{ERROR}"
+    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|\.bertcli\.json"
     r"|(plan|shared)\.json(\.\d+\.new)?|decided\.npz(\.\d+\.new)?|mended|judged|text(/[^/]+)?"
     r"|(mended|judged)/\d+(\.(bands|runs|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
-    r"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|logs-\d+(/.*)?"
+    rf"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|{LOGS}(/.*)?"
 )
 """Names in the folder of the work that the work gives."""
 

@@ -28,7 +28,7 @@ from bertcli.corpus.clean.folder import (
 )
 from bertcli.corpus.clean.rules import Rule, mended, reason_against, words_of
 from bertcli.corpus.documents import read_paragraphs
-from bertcli.corpus.engines import Stage
+from bertcli.corpus.pieces import Stage
 
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
@@ -77,6 +77,8 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
 
 def count_lines(folder: Path, _: int) -> None:
     """Find the lines that many documents of a source share."""
+    if (folder / "shared.json").exists():
+        return
     plan = plan_of(folder)
     shared: list[list[int]] = [[] for _ in range(plan.corpus.num_sources)]
     for source in range(plan.corpus.num_sources):
@@ -132,6 +134,8 @@ def shown(lines: Sequence[str]) -> str:
 
 def decide(folder: Path, _: int) -> None:
     """Choose the documents that stay: of copies, the first by source, file and place."""
+    if (folder / "decided.npz").exists():
+        return
     plan = plan_of(folder)
     columns, starts = columns_of(folder)
     rules, kept, similar = column(columns, "rule"), np.arange(len(columns)), np.zeros(len(columns))
@@ -240,5 +244,5 @@ STAGES = (
     Stage("counting lines", one, count_lines),
     Stage("judging documents", num_files, judge_file),
     Stage("finding copies", one, decide),
-    Stage("writing", num_shards, write_shard),
+    Stage("writing", num_shards, write_shard, counts_late=True),
 )
