@@ -24,6 +24,7 @@ from bertcli.config.section import (
     own_encoding,
     value_at,
 )
+from bertcli.system.remote import InputPath
 
 
 class TextConfig(Section):
@@ -85,7 +86,7 @@ class CorpusConfig(TextConfig):
     temperature: Probability | tuple[Probability, Probability] = 1.0
     """Shares of sources without weights: in proportion to size ^ temperature. 1: as the text is; 0: all
     alike; [start, end]: it moves over `training.ramp_steps`."""
-    encodings: dict[str, str] = Field(default={})
+    encodings: dict[FilePath, str] = Field(default={})
     """Encodings of single files: a path or pattern -> its encoding. The first one that fits a file counts."""
     bad_bytes: BadBytes = "refuse"
     """Treatment of bytes that are not in the encoding. refuse ends the run; replace reads U+FFFD in their
@@ -98,7 +99,7 @@ class CorpusConfig(TextConfig):
     store: FilePath | None = None
     """Folder of the token store; null: `output_dir/store`."""
 
-    def decoding(self, path: Path) -> Decoding:
+    def decoding(self, path: InputPath) -> Decoding:
         """How this file of the corpus is read."""
         return Decoding(own_encoding(path, self.encodings) or self.encoding, self.bad_bytes)
 
