@@ -222,7 +222,7 @@ class _Reader(io.RawIOBase):
 
     def __init__(self, path: RemotePath) -> None:
         self._path, self._file = path, None
-        self._at, self._step = 0, _LEAST
+        self._at, self._step, self._is_at_end = 0, _LEAST, False
         self._hash, self._hashed = hashlib.sha256(), 0
 
     def readable(self) -> bool:
@@ -242,7 +242,9 @@ class _Reader(io.RawIOBase):
         size = self._path.status.st_size
         wanted = min(len(buffer), self._step, size - self._at)
         if wanted <= 0:
-            self._check_version()
+            if not self._is_at_end:
+                self._check_version()
+                self._is_at_end = True
             if self._hashed == size:
                 _digests[self._path] = self._hash.hexdigest()
             return 0
@@ -303,7 +305,7 @@ def _told(url: str) -> Iterator[None]:
 
 def _explained(url: str, error: Exception) -> Unreachable:
     chain = [error, *filter(None, (error.__cause__, error.__context__))]
-    codes = {code for each in chain for code in _codes(each)}
+    codes = {_status(each) for each in chain}
     no_keys = any(isinstance(each, PermissionError) or "Credentials" in type(each).__name__ for each in chain)
     if no_keys or codes & {401, 403}:
         return Unreachable(f"{url}: may not be read with the credentials at hand; looked for: {_keys(url)}")
@@ -320,15 +322,16 @@ def _explained(url: str, error: Exception) -> Unreachable:
     return Unreachable(f"{url}: cannot be read: {reason}", may_recover=True)
 
 
-def _codes(error: BaseException) -> Iterator[int]:
-    """The status codes of HTTP that an error of any library names."""
+def _status(error: BaseException) -> int | None:
+    """The status code of HTTP in an error of aiohttp, httpx or gcsfs."""
     for holder, key in (
         (error, "status"),
-        (error, "code"),
         (getattr(error, "response", None), "status_code"),
+        (error, "code"),
     ):
-        if isinstance(code := getattr(holder, key, None), int):
-            yield code
+        if hasattr(holder, key):
+            return getattr(holder, key)
+    return None
 
 
 def _keys(url: str) -> str:
