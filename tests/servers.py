@@ -40,7 +40,8 @@ class WebServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: WebServer
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement
+    server: WebServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]

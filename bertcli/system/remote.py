@@ -318,7 +318,7 @@ def _explained(url: str, error: Exception) -> Unreachable:
         return Unreachable(f"{url}: the server gives no parts of a file, only all of it; download it first")
     last = chain[-1]
     # The address behind a redirection may be signed.
-    reason = re.sub(r"\?\S*", "", str(last).strip().partition("\n")[0]) or type(last).__name__
+    reason = " ".join(re.sub(r"\?\S*", "", str(last)).split()) or type(last).__name__
     return Unreachable(f"{url}: cannot be read: {reason}", may_recover=True)
 
 

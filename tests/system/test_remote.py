@@ -123,17 +123,17 @@ def hub_of(files: dict[str, bytes]) -> type:
                 for name in sorted(names)
             ]
 
-        def _open(self, path: str, mode: str = "rb", block_size: Any = None, **kwargs: Any) -> Any:
-            return Opened(self, path, mode, block_size, size=kwargs["size"], cache_type="none")
+        def open(self, path: str, *args: Any, **kwargs: Any) -> Any:
+            return Opened(self, path, **kwargs)
 
     return Hub
 
 
 def test_a_data_set_of_the_hub_is_a_folder(monkeypatch) -> None:
-    import fsspec.registry
+    from fsspec.registry import _registry
 
     files = {"datasets/me/books/b/2.txt": b"two", "datasets/me/books/a.txt": b"one"}
-    monkeypatch.setitem(fsspec.registry._registry, "hf", hub_of(files))
+    monkeypatch.setitem(_registry, "hf", hub_of(files))
     found = find("hf://datasets/me/books")
     assert [str(path) for path in found] == ["hf://datasets/me/books/a.txt", "hf://datasets/me/books/b/2.txt"]
     assert [path.open().read() for path in found] == [b"one", b"two"]
