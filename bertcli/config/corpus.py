@@ -31,7 +31,7 @@ class TextConfig(Section):
     """Text files, and how they are divided into documents and sentences."""
 
     files: Paths
-    """Paths, folders, globs, or the name of a bundled sample."""
+    """Paths, folders, globs, URLs (s3, gs, hf, https), or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
     """Format of the files. text: a paragraph a line; sentences: a sentence a line, and a blank line ends a
     document; jsonl: JSON objects or texts, one a line or in a list, each a document; parquet: a document a
@@ -80,7 +80,7 @@ class CorpusConfig(TextConfig):
     """The text, and how it is divided into documents and sentences."""
 
     files: AnyPaths
-    """Paths, folders, globs, or the name of a bundled sample; not with `sources`."""
+    """Paths, folders, globs, URLs (s3, gs, hf, https), or the name of a bundled sample; not with `sources`."""
     sources: tuple[SourceConfig, ...] = ()
     """Several sources in place of `files`, each with a weight of its own."""
     temperature: Probability | tuple[Probability, Probability] = 1.0

@@ -4,24 +4,16 @@ import hashlib
 import io
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bertcli.system.errors import UserError
+from bertcli.system.unreachable import Unreachable, credentials_of, told
 
 _SCHEME = re.compile(r"(s3|gs|hf|https?)://")
 _PLACE = re.compile(r"\w+://[^/?#@:]+(:\d+)?([/?#]|$)")
 """A scheme and a host or bucket, without a user or a password."""
-_CREDENTIALS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws; FSSPEC_S3_ANON=true for a public bucket",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
-    "hf": "HF_TOKEN, or hf auth login",
-    "https": "~/.netrc",
-}
-"""Scheme -> where its library looks for credentials."""
 _VERSIONS = ("ETag", "etag", "blob_id", "Last-Modified", "LastModified", "updated")
 """What the libraries call the version of a file; the first one that a server gives counts."""
 _LEAST, _MOST = 1 << 16, 1 << 22
@@ -30,17 +22,6 @@ PAUSES = (0.5, 2.0, 8.0)
 """Seconds before each new try to read."""
 _digests: dict["RemotePath", str] = {}
 """The SHA-256 of files that were read from start to end, so that none is fetched once more to be hashed."""
-
-
-class Unreachable(UserError):
-    """A file elsewhere that is missing, may not be read, or cannot be reached.
-
-    `may_recover`: whether a new try may help.
-    """
-
-    def __init__(self, message: str, may_recover: bool = False) -> None:
-        super().__init__(message)
-        self.may_recover = may_recover
 
 
 class Status(NamedTuple):
@@ -132,7 +113,7 @@ def refuse_secret(name: str) -> None:
     if not _PLACE.match(name):
         raise UserError(
             f"{scheme}://...{rest.rpartition('@')[2] if '@' in rest else ''}: a name cannot hold a user or a "
-            f"password, because it is stored with the run; put them where they are looked for: {_keys(name)}"
+            f"password, because it is stored with the run; put them where they are looked for: {credentials_of(name)}"
         )
     start, query, value = (
         re.split(r"([?#])", name, maxsplit=1) if re.search(r"[?#]", name) else (name, "", "")
@@ -154,7 +135,7 @@ def find(name: str) -> list[RemotePath]:
     is_pattern = re.search(r"[*?[]", name) is not None
     if name.startswith("http") and (is_pattern or name.endswith("/")):
         raise UserError(f"{name}: a web server has no list of its files; name each file by its own URL")
-    with _told(name):
+    with told(name):
         system, path = _open_system(name)
         system.invalidate_cache()
         path = path.removesuffix("/**")
@@ -257,14 +238,14 @@ class _Reader(io.RawIOBase):
         return len(data)
 
     def _read(self, wanted: int) -> bytes:
-        """At most `wanted` bytes, and one or more."""
+        """The next bytes: one or more, and at most `wanted`."""
         url, problem = self._path.url, None
         for pause in (0.0, *PAUSES):
             time.sleep(pause)
             try:
                 if problem is not None:
                     self._check_version()
-                with _told(url):
+                with told(url):
                     if self._file is None:
                         system, path = _open_system(url)
                         size = self._path.status.st_size
@@ -283,56 +264,9 @@ class _Reader(io.RawIOBase):
         )
 
     def _check_version(self) -> None:
-        if find(self._path.url) != [self._path]:
+        with told(self._path.url):
+            system, path = _open_system(self._path.url)
+            system.invalidate_cache()
+            now = _remote_path(self._path.url, system.info(path))
+        if now != self._path:
             raise UserError(f"{self._path}: the file changed while it was read; run the command again")
-
-
-@contextmanager
-def _told(url: str) -> Iterator[None]:
-    """Turn every error of the libraries, which have many kinds, into an `Unreachable`."""
-    try:
-        yield
-    except UserError:
-        raise
-    except ImportError:
-        raise Unreachable(
-            f"{url}: reading from {url.partition(':')[0]}:// needs more packages: pip install "
-            "'bertcli[remote]'"
-        ) from None
-    except Exception as error:
-        raise _explained(url, error) from None
-
-
-def _explained(url: str, error: Exception) -> Unreachable:
-    chain = [error, *filter(None, (error.__cause__, error.__context__))]
-    codes = {_status(each) for each in chain}
-    no_keys = any(isinstance(each, PermissionError) or "Credentials" in type(each).__name__ for each in chain)
-    if no_keys or codes & {401, 403}:
-        return Unreachable(f"{url}: may not be read with the credentials at hand; looked for: {_keys(url)}")
-    if isinstance(error, FileNotFoundError) and (codes & {404, 410} or not url.startswith("http")):
-        return Unreachable(
-            f"{url}: no such file or folder; without credentials a private one is not seen either, looked "
-            f"for: {_keys(url)}"
-        )
-    if isinstance(error, ValueError) and "range requests" in str(error):
-        return Unreachable(f"{url}: the server gives no parts of a file, only all of it; download it first")
-    last = chain[-1]
-    # The address behind a redirection may be signed.
-    reason = " ".join(re.sub(r"\?\S*", "", str(last)).split()) or type(last).__name__
-    return Unreachable(f"{url}: cannot be read: {reason}", may_recover=True)
-
-
-def _status(error: BaseException) -> int | None:
-    """The status code of HTTP in an error of aiohttp, httpx or gcsfs."""
-    for holder, key in (
-        (error, "status"),
-        (getattr(error, "response", None), "status_code"),
-        (error, "code"),
-    ):
-        if hasattr(holder, key):
-            return getattr(holder, key)
-    return None
-
-
-def _keys(url: str) -> str:
-    return _CREDENTIALS["https" if url.startswith("http") else url.partition(":")[0]]
