@@ -80,7 +80,8 @@ class CorpusConfig(TextConfig):
     """The text, and how it is divided into documents and sentences."""
 
     files: AnyPaths
-    """Paths, folders, globs, URLs (s3, gs, hf, https), or the name of a bundled sample; not with `sources`."""
+    """Paths, folders, globs, URLs (s3, gs, hf, https), or the name of a bundled sample; not with
+    `sources`."""
     sources: tuple[SourceConfig, ...] = ()
     """Several sources in place of `files`, each with a weight of its own."""
     temperature: Probability | tuple[Probability, Probability] = 1.0

@@ -14,7 +14,8 @@ from bertcli.folders.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
-from bertcli.system.remote import InputPath, Unreachable, find, is_remote
+from bertcli.system.remote import InputPath, find, is_remote
+from bertcli.system.unreachable import Unreachable
 
 
 @dataclass(frozen=True)

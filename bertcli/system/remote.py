@@ -113,14 +113,13 @@ def refuse_secret(name: str) -> None:
     if not _PLACE.match(name):
         raise UserError(
             f"{scheme}://...{rest.rpartition('@')[2] if '@' in rest else ''}: a name cannot hold a user or a "
-            f"password, because it is stored with the run; put them where they are looked for: {credentials_of(name)}"
+            "password, because it is stored with the run; put them where they are looked for: "
+            f"{credentials_of(name)}"
         )
-    start, query, value = (
-        re.split(r"([?#])", name, maxsplit=1) if re.search(r"[?#]", name) else (name, "", "")
-    )
-    if query and (scheme.startswith("http") or "=" in value):
+    start, *query = re.split(r"[?#]", name, maxsplit=1)
+    if query and (scheme.startswith("http") or "=" in query[0]):
         raise UserError(
-            f"{start}: what follows the {query} may be a secret, and a name is stored with the run; leave it "
+            f"{start}: what follows after ? or # may be a secret, and a name is stored with the run; leave it "
             "out, or download the file and name the copy"
         )
 
@@ -140,9 +139,8 @@ def find(name: str) -> list[RemotePath]:
         system.invalidate_cache()
         path = path.removesuffix("/**")
         if re.search(r"[*?[]", path):
-            matches = {
-                key: info for key, info in system.glob(path, detail=True).items() if _is_shown(key, path)
-            }
+            matches = system.glob(path, detail=True)
+            matches = {key: matches[key] for key in matches if _is_shown(key, path)}
         else:
             matches = {path: system.info(path)}
         found: dict[str, Any] = {}

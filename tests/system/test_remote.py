@@ -18,7 +18,8 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.files import list_files
 from bertcli.system import remote
 from bertcli.system.errors import UserError
-from bertcli.system.remote import Unreachable, find, find_file, refuse_secret
+from bertcli.system.remote import find, find_file, refuse_secret
+from bertcli.system.unreachable import Unreachable
 from tests.servers import WebServer, web_server
 
 pytest.importorskip("aiohttp")
