@@ -23,8 +23,7 @@ class CorpusFile:
     """One file of a corpus.
 
     Attributes:
-        name: the name in manifests: the absolute path, the URL, or `sample:NAME`, which is the same on any
-            machine.
+        name: the name in manifests: the absolute path, the URL, or `sample:NAME`, the same on any machine.
         listed: true if the config names the file itself, not a folder or a pattern; the file must then hold
             text.
         source: the number of its source in `corpus.sources`; 0 if there is only one.
@@ -93,10 +92,9 @@ def list_files(
     for name in names:
         try:
             files = list(_expand(name, outputs))
+            nothing = "" if files else _nothing_found(name)
         except Unreachable as error:
             files, nothing = [], str(error)
-        else:
-            nothing = "" if files else _nothing_found(name)
         if nothing and not missing_ok:
             raise UserError(f"{key}{nothing}")
         for file in files:

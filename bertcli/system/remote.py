@@ -119,7 +119,7 @@ def refuse_secret(name: str) -> None:
     start, *query = re.split(r"[?#]", name, maxsplit=1)
     if query and (scheme.startswith("http") or "=" in query[0]):
         raise UserError(
-            f"{start}: what follows after ? or # may be a secret, and a name is stored with the run; leave it "
+            f"{start}: what follows ? or # may be a secret, and a name is stored with the run; leave it "
             "out, or download the file and name the copy"
         )
 
