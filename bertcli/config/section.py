@@ -160,7 +160,7 @@ def fits(path: InputPath, name: str) -> bool:
     """True if `name`, a path or a pattern of paths, means this file."""
     own = str(path.resolve())
     if is_remote(name):
-        return fnmatchcase(own, name)
+        return own == name or fnmatchcase(own, name)
     given = Path(os.path.expanduser(name))
     return own == str(given.resolve()) or fnmatchcase(own, str(given.parent.resolve() / given.name))
 
