@@ -10,6 +10,7 @@ from bertcli.cli import options
 from bertcli.cli.options import count, flag, option
 from bertcli.config.limits import MOST_TOKENS
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import in_options, say
 
 if TYPE_CHECKING:
@@ -135,7 +136,12 @@ def _print_losses(measured: dict[str, Any], json_: bool) -> None:
 
 
 def _evaluate_data(
-    folder: Path, file: Path, reading: dict[str, Any], skip_bad: bool, batch_size: int | None, device: str
+    folder: Path,
+    file: InputPath,
+    reading: dict[str, Any],
+    skip_bad: bool,
+    batch_size: int | None,
+    device: str,
 ) -> EvaluatedFile:
     from bertcli.folders import sentence_transformers, task_folder
     from bertcli.inference import evaluate_task, inputs

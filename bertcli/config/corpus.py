@@ -24,13 +24,14 @@ from bertcli.config.section import (
     own_encoding,
     value_at,
 )
+from bertcli.system.remote import InputPath
 
 
 class TextConfig(Section):
     """Text files, and how they are divided into documents and sentences."""
 
     files: Paths
-    """Paths, folders, globs, or the name of a bundled sample."""
+    """Paths, folders, globs, URLs (s3, gs, hf, https), or the name of a bundled sample."""
     format: Literal["text", "sentences", "jsonl", "parquet"] = "text"
     """Format of the files. text: a paragraph a line; sentences: a sentence a line, and a blank line ends a
     document; jsonl: JSON objects or texts, one a line or in a list, each a document; parquet: a document a
@@ -79,13 +80,14 @@ class CorpusConfig(TextConfig):
     """The text, and how it is divided into documents and sentences."""
 
     files: AnyPaths
-    """Paths, folders, globs, or the name of a bundled sample; not with `sources`."""
+    """Paths, folders, globs, URLs (s3, gs, hf, https), or the name of a bundled sample; not with
+    `sources`."""
     sources: tuple[SourceConfig, ...] = ()
     """Several sources in place of `files`, each with a weight of its own."""
     temperature: Probability | tuple[Probability, Probability] = 1.0
     """Shares of sources without weights: in proportion to size ^ temperature. 1: as the text is; 0: all
     alike; [start, end]: it moves over `training.ramp_steps`."""
-    encodings: dict[str, str] = Field(default={})
+    encodings: dict[FilePath, str] = Field(default={})
     """Encodings of single files: a path or pattern -> its encoding. The first one that fits a file counts."""
     bad_bytes: BadBytes = "refuse"
     """Treatment of bytes that are not in the encoding. refuse ends the run; replace reads U+FFFD in their
@@ -98,7 +100,7 @@ class CorpusConfig(TextConfig):
     store: FilePath | None = None
     """Folder of the token store; null: `output_dir/store`."""
 
-    def decoding(self, path: Path) -> Decoding:
+    def decoding(self, path: InputPath) -> Decoding:
         """How this file of the corpus is read."""
         return Decoding(own_encoding(path, self.encodings) or self.encoding, self.bad_bytes)
 

@@ -24,9 +24,11 @@ from pydantic import (
 from typing_extensions import TypeVar
 
 from bertcli.config.limits import MOST, MOST_FOLDERS, MOST_ROWS, MOST_TOKENS
+from bertcli.system.remote import InputPath, is_remote, refuse_secret
 
 
 def _expanded(path: str) -> str:
+    refuse_secret(path)
     if not path.strip():
         raise ValueError("the path is empty; for the current folder write .")
     expanded = os.path.expanduser(path)
@@ -155,13 +157,16 @@ class Decoding(NamedTuple):
         return f"{self.section}.encoding"
 
 
-def fits(path: Path, name: str) -> bool:
+def fits(path: InputPath, name: str) -> bool:
     """True if `name`, a path or a pattern of paths, means this file."""
-    given, own = Path(os.path.expanduser(name)), str(path.expanduser().resolve())
+    own = str(path.resolve())
+    if is_remote(name):
+        return own == name or fnmatchcase(own, name)
+    given = Path(os.path.expanduser(name))
     return own == str(given.resolve()) or fnmatchcase(own, str(given.parent.resolve() / given.name))
 
 
-def own_encoding(path: Path, encodings: Mapping[str, str]) -> str | None:
+def own_encoding(path: InputPath, encodings: Mapping[str, str]) -> str | None:
     """The encoding of the first name that means the file; None if no name does."""
     return next((encoding for name, encoding in encodings.items() if fits(path, name)), None)
 

@@ -187,7 +187,7 @@ class TaskConfig(TaskSettings):
     """The task, its files and how it is evaluated."""
 
     train: FilePath
-    """The training file, or the name of a bundled sample."""
+    """The training file, its URL (s3, gs, hf, https), or the name of a bundled sample."""
     dev: FilePath | None = None
     """A file of the same form; the scores on it select the best model."""
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import sentencex
 
@@ -11,6 +10,7 @@ from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.json_texts import read_json_texts
 from bertcli.corpus.streams import LONGEST_LINE, Progress, import_extra, read_lines, silent
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath, openable
 
 END = None
 """The mark of a document's end in a stream of paragraphs."""
@@ -22,7 +22,7 @@ Paragraphs = Iterator[str | None]
 """Stripped, non-empty paragraphs in order, and `END` after each document that has any."""
 
 
-def read_paragraphs(path: Path, corpus: CorpusConfig, progress: Progress = silent) -> Paragraphs:
+def read_paragraphs(path: InputPath, corpus: CorpusConfig, progress: Progress = silent) -> Paragraphs:
     """The paragraphs of one file, by `corpus.format`; for the format `sentences`, its sentences.
 
     A document without text is left out. Memory holds at most one paragraph (`jsonl`, `parquet`: document) at
@@ -55,7 +55,7 @@ def _tidy(paragraphs: Paragraphs) -> Paragraphs:
         yield END
 
 
-def _read_text(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+def _read_text(path: InputPath, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
     lines = read_lines(path, corpus.decoding(path), progress)
     if corpus.join_lines:
         yield from _join_lines(path, lines)
@@ -66,7 +66,7 @@ def _read_text(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragrap
             yield END if not line or line.isspace() else line
 
 
-def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
+def _join_lines(path: InputPath, lines: Iterator[str]) -> Paragraphs:
     """The paragraphs of wrapped lines; a blank line ends one. Words hyphenated at a line's end stay so."""
     paragraph: list[str] = []
     length = 0
@@ -86,7 +86,7 @@ def _join_lines(path: Path, lines: Iterator[str]) -> Paragraphs:
         yield " ".join(paragraph)
 
 
-def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+def _read_jsonl(path: InputPath, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
     key = corpus.text_key
     for place, _, _, line in read_json_texts(path, corpus.decoding(path), progress):
         if not line or line.isspace():
@@ -110,12 +110,12 @@ def _read_jsonl(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragra
         yield END
 
 
-def _read_parquet(path: Path, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
+def _read_parquet(path: InputPath, corpus: CorpusConfig, progress: Progress) -> Paragraphs:
     parquet = import_extra("pyarrow.parquet", "parquet", f"{path}: format: parquet was asked for")
     arrow = import_extra("pyarrow", "parquet", f"{path}: format: parquet was asked for")
     column, row = corpus.text_key, 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(openable(path)) as file:
             schema = file.schema_arrow
             if column not in schema.names:
                 names = ", ".join(schema.names)

@@ -3,9 +3,9 @@
 import codecs
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bertcli.config.section import Decoding
+from bertcli.system.remote import InputPath
 
 BAD_BYTES = "bytes that are not"
 """The words before the name of an encoding, in messages."""
@@ -87,7 +87,7 @@ class BadLines:
         if len(self.shown) < _SHOWN:
             self.shown.append(f"line {number:,}: {_excerpt(text)}")
 
-    def notes(self, path: Path, decoding: Decoding) -> list[str]:
+    def notes(self, path: InputPath, decoding: Decoding) -> list[str]:
         """The lines for the user, if any, under a `bad_bytes` that does not refuse such bytes."""
         if not self.count:
             return []

@@ -14,6 +14,8 @@ from bertcli.folders.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
+from bertcli.system.remote import InputPath, find, is_remote
+from bertcli.system.unreachable import Unreachable
 
 
 @dataclass(frozen=True)
@@ -21,20 +23,20 @@ class CorpusFile:
     """One file of a corpus.
 
     Attributes:
-        name: the name in manifests: the absolute path, or `sample:NAME`, which is the same on any machine.
+        name: the name in manifests: the absolute path, the URL, or `sample:NAME`, the same on any machine.
         listed: true if the config names the file itself, not a folder or a pattern; the file must then hold
             text.
         source: the number of its source in `corpus.sources`; 0 if there is only one.
     """
 
     name: str
-    path: Path
+    path: InputPath
     listed: bool
     source: int = 0
 
     @property
     def size(self) -> int:
-        """The bytes on disk."""
+        """The bytes, compressed if the file is."""
         return self.path.stat().st_size
 
 
@@ -73,7 +75,7 @@ def list_files(
     key: str = "corpus.files: ",
     missing_ok: bool = False,
 ) -> list[CorpusFile]:
-    """The files that `names` (paths, folders, globs, samples) mean, each once, in the given order.
+    """The files that `names` (paths, URLs, folders, globs, samples) mean, each once, in the given order.
 
     Folders are read recursively, sorted by path; hidden files and folders are skipped. A folder that several
     links reach, or that links to itself, is read once. Files that bertcli writes are not part of a corpus:
@@ -88,15 +90,22 @@ def list_files(
     """
     found: dict[str, CorpusFile] = {}
     for name in names:
-        files = list(_expand(name, outputs))
-        if not files and not missing_ok:
-            raise UserError(f"{key}{_nothing_found(name)}")
+        try:
+            files = list(_expand(name, outputs))
+            nothing = "" if files else _nothing_found(name)
+        except Unreachable as error:
+            files, nothing = [], str(error)
+        if nothing and not missing_ok:
+            raise UserError(f"{key}{nothing}")
         for file in files:
             found.setdefault(file.name, file)
     return list(found.values())
 
 
 def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:
+    if is_remote(name):
+        yield from (CorpusFile(file.url, file, listed=file.url == name) for file in find(name))
+        return
     path = Path(name).expanduser()
     refuse_special(path)
     found: Iterable[Path] = []

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.config.section import Decoding
 from bertcli.corpus.encodings import is_damaged
 from bertcli.corpus.streams import LONGEST_LINE, Progress, decoded_blocks, numbered_lines, silent
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
@@ -35,7 +35,7 @@ class JsonText(NamedTuple):
     text: str
 
 
-def read_json_texts(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[JsonText]:
+def read_json_texts(path: InputPath, decoding: Decoding, progress: Progress = silent) -> Iterator[JsonText]:
     """Each line of the file, or each value if the file is one list. Memory holds one value at a time.
 
     The setting `skip-line` leaves out lines and values with bytes that are not in the encoding. Lines may be
@@ -50,7 +50,7 @@ def read_json_texts(path: Path, decoding: Decoding, progress: Progress = silent)
         yield JsonText(f"line {number}", number, number, text=line)
 
 
-def is_json_list(path: Path, decoding: Decoding) -> bool:
+def is_json_list(path: InputPath, decoding: Decoding) -> bool:
     """True if the first character that is no blank is `[`. Raises `UserError` as `read_lines` does."""
     starts = (block.lstrip() for block in decoded_blocks(path, decoding, silent))
     return next(filter(None, starts), "").startswith("[")
@@ -62,7 +62,7 @@ class _ListReader:
     Values are decoded here only to find their ends; the caller decodes the text of a value like a line.
     """
 
-    def __init__(self, path: Path, blocks: Iterator[str]):
+    def __init__(self, path: InputPath, blocks: Iterator[str]):
         self._path, self._blocks = path, blocks
         self._decoder = json.JSONDecoder()
         self._text, self._at = "", 0

@@ -7,7 +7,6 @@ import itertools
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any
 
 from bertcli.config.section import Decoding
@@ -15,6 +14,7 @@ from bertcli.corpus import encodings
 from bertcli.corpus.files import START_BYTES, describe_kind
 from bertcli.system.errors import UserError
 from bertcli.system.files import open_input
+from bertcli.system.remote import InputPath
 
 BLOCK = 1 << 20
 """The bytes that are decompressed at once."""
@@ -34,7 +34,7 @@ def silent(_: int) -> None:
     """A `Progress` that shows nothing."""
 
 
-def all_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
+def all_lines(path: InputPath, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
     """The lines of a text file, without line ends and without a byte order mark. The mark of UTF-16 or UTF-32
     overrides the encoding UTF-8.
 
@@ -70,7 +70,9 @@ def all_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> It
         yield rest
 
 
-def numbered_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[tuple[int, str]]:
+def numbered_lines(
+    path: InputPath, decoding: Decoding, progress: Progress = silent
+) -> Iterator[tuple[int, str]]:
     """The lines as `all_lines` gives them, each with its number from 1; `skip-line` omits damaged lines."""
     numbered = enumerate(all_lines(path, decoding, progress), start=1)
     if decoding.bad_bytes != "skip-line":
@@ -78,12 +80,12 @@ def numbered_lines(path: Path, decoding: Decoding, progress: Progress = silent) 
     return ((number, line) for number, line in numbered if not encodings.is_damaged(line))
 
 
-def read_lines(path: Path, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
+def read_lines(path: InputPath, decoding: Decoding, progress: Progress = silent) -> Iterator[str]:
     """The lines as `numbered_lines` gives them, without the numbers."""
     return (line for _, line in numbered_lines(path, decoding, progress))
 
 
-def read_text(path: Path, decoding: Decoding) -> str:
+def read_text(path: InputPath, decoding: Decoding) -> str:
     """The full text of a file, for formats that cannot be read in pieces.
 
     Raises `UserError` as `all_lines` does, and for bad bytes under `skip-line`.
@@ -97,7 +99,7 @@ def read_text(path: Path, decoding: Decoding) -> str:
     return text
 
 
-def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterator[str]:
+def decoded_blocks(path: InputPath, decoding: Decoding, progress: Progress) -> Iterator[str]:
     """The text in blocks, without a byte order mark; blocks may be empty. Raises as `all_lines` does."""
     encoding = decoding.encoding
     errors = "strict" if decoding.bad_bytes == "refuse" else encodings.BAD_BYTES_KEPT
@@ -133,7 +135,7 @@ def decoded_blocks(path: Path, decoding: Decoding, progress: Progress) -> Iterat
         offset += len(block)
 
 
-def _encoding_of(path: Path, start: bytes, encoding: str, key: str) -> str:
+def _encoding_of(path: InputPath, start: bytes, encoding: str, key: str) -> str:
     """The encoding of a file with this start. Raises `UserError` if it does not look like `encoding`."""
     wide = encodings.wide_encoding(start)
     if wide is None or b"\0" in "a".encode(encoding):
@@ -143,7 +145,7 @@ def _encoding_of(path: Path, start: bytes, encoding: str, key: str) -> str:
     raise UserError(f"{path}: begins like {wide.upper()[:6]}: set {key}: {wide}")
 
 
-def deciding_mark(path: Path, encoding: str) -> str | None:
+def deciding_mark(path: InputPath, encoding: str) -> str | None:
     """The encoding utf-16 or utf-32 if a file's byte order mark overrides `encoding`; None if there is no
     such mark, or if the file cannot be read."""
     try:
@@ -153,7 +155,7 @@ def deciding_mark(path: Path, encoding: str) -> str | None:
         return None
 
 
-def _refuse_non_text(path: Path, start: bytes) -> None:
+def _refuse_non_text(path: InputPath, start: bytes) -> None:
     kind = describe_kind(start)
     if kind is not None:
         what = "its content is" if path.suffix in (".gz", ".zst") else "this is"
@@ -161,7 +163,7 @@ def _refuse_non_text(path: Path, start: bytes) -> None:
 
 
 def _wrong_bytes(
-    path: Path, decoding: Decoding, encoding: str, start: int, error: UnicodeDecodeError
+    path: InputPath, decoding: Decoding, encoding: str, start: int, error: UnicodeDecodeError
 ) -> UserError:
     wrong = bytes(error.object[error.start : error.end])
     bad = find_bad_lines(path, decoding, most=start + COUNTED)
@@ -172,7 +174,7 @@ def _wrong_bytes(
 
 
 def find_bad_lines(
-    path: Path, decoding: Decoding, progress: Progress = silent, most: float = math.inf
+    path: InputPath, decoding: Decoding, progress: Progress = silent, most: float = math.inf
 ) -> encodings.BadLines:
     """The lines with bad bytes in a file, or in about its first `most` characters.
 
@@ -193,7 +195,7 @@ def find_bad_lines(
     return bad
 
 
-def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
+def read_blocks(path: InputPath, progress: Progress, size: int) -> Iterator[bytes]:
     """The bytes of a file in blocks of about `size`, decompressed if its name ends in .gz or .zst.
 
     Raises `UserError` for an unreadable file, and for damaged or truncated compression.
@@ -218,7 +220,7 @@ def read_blocks(path: Path, progress: Progress, size: int) -> Iterator[bytes]:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
+def _blocks(path: InputPath, raw: IO[bytes], size: int) -> Iterator[bytes]:
     if path.suffix == ".zst":
         yield from _zst_blocks(path, raw, size // 8)
         return
@@ -227,7 +229,7 @@ def _blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
         yield block
 
 
-def _zst_blocks(path: Path, raw: IO[bytes], size: int) -> Iterator[bytes]:
+def _zst_blocks(path: InputPath, raw: IO[bytes], size: int) -> Iterator[bytes]:
     """The blocks of one frame after the other, with a check of each frame's end: the library's own reader
     accepts a truncated file. `size` is the number of compressed bytes read at once."""
     zstandard = import_extra("zstandard", "zstd", f"{path} is compressed with Zstandard")
@@ -269,7 +271,7 @@ def import_extra(module: str, extra: str, reason: str, doing: str = "reading tha
         raise UserError(f"{reason}, and {cause}; {doing} needs: pip install 'bertcli[{extra}]'") from None
 
 
-def check_file_extras(path: Path, is_parquet: bool) -> None:
+def check_file_extras(path: InputPath, is_parquet: bool) -> None:
     """Raise `UserError` if a package for reading this file is missing."""
     if is_parquet:
         import_extra("pyarrow.parquet", "parquet", f"{path} is to be read as Parquet")

@@ -20,6 +20,7 @@ from bertcli.inference.outputs import beside, cut_line
 from bertcli.inference.predict import Runner, runner_of
 from bertcli.system.errors import UserError
 from bertcli.system.files import file_hash, plain_text
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import say, working
 from bertcli.tasks.data import Split
 from bertcli.tasks.examples import Example
@@ -147,7 +148,7 @@ class EvaluatedFile:
 def evaluate_file(
     loaded: LoadedTask,
     settings: TaskSettings,
-    data: Path,
+    data: InputPath,
     skip_bad: bool,
     device: torch.device,
     batch_size: int | None,
@@ -184,7 +185,7 @@ def evaluate_file(
     return EvaluatedFile(task, examples, predictions, scores=scores)
 
 
-def seen_line(folder: Path, data: Path) -> str | None:
+def seen_line(folder: Path, data: InputPath) -> str | None:
     """A line if the run of a model folder learned from the file `data` or chose the model by it."""
     run = run_of_model(folder)
     if run is None:

@@ -18,6 +18,7 @@ from typing import IO, Any, Literal, TextIO
 from filelock import lock_descriptor
 
 from bertcli.system.errors import DISK_FULL, UserError
+from bertcli.system.remote import InputPath, RemotePath
 
 
 @contextmanager
@@ -175,12 +176,14 @@ def refuse_special(path: Path) -> None:
         )
 
 
-def open_input(path: Path) -> io.BufferedReader:
+def open_input(path: InputPath) -> io.BufferedReader:
     """Open a file that a user names, or the pipe of a shell: `/dev/stdin`, or `/dev/fd/63` for `<(...)`.
 
-    Raises the errors of `refuse_special`, and `OSError`. A named pipe is refused, because it may wait for a
-    writer for ever.
+    Raises the errors of `refuse_special`, and `OSError`; for a file elsewhere, those of `system.remote`. A
+    named pipe is refused, because it may wait for a writer for ever.
     """
+    if isinstance(path, RemotePath):
+        return path.open()
     if not _OF_SHELLS.fullmatch(str(path)):
         refuse_special(path)
     return open(path, "rb")
@@ -236,8 +239,10 @@ def looked_in(path: Path) -> str:
     return "" if path.is_absolute() else f" in {Path.cwd()}, where bertcli was called"
 
 
-def file_hash(path: Path, kind: str = "sha256") -> str:
-    """The hash of a file, hexadecimal; `kind`: its name in `hashlib`."""
+def file_hash(path: InputPath, kind: str = "sha256") -> str:
+    """The hash of a file, hexadecimal; `kind`: its name in `hashlib`, always sha256 for a file elsewhere."""
+    if isinstance(path, RemotePath):
+        return path.sha256()
     with open_plain(path) as file:
         return hashlib.file_digest(file, kind).hexdigest()
 

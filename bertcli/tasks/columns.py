@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from bertcli.config.yaml_text import scalar
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.tasks.label_cells import bits, is_flag, written_list
 
 _TEXT_NAMES = (
@@ -131,7 +131,7 @@ class Sample:
         how: words on how a table is read.
     """
 
-    path: Path
+    path: InputPath
     suffix: str
     format: str
     lines: Sequence[str] = ()

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bertcli.config.section import Decoding
 from bertcli.corpus.encodings import is_damaged
 from bertcli.corpus.streams import all_lines
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.table import BadRow, LabeledFile, each
 from bertcli.tasks.tags import check_tag, is_tag, read_tags
@@ -74,7 +74,7 @@ class Layout:
         return f"{problem}; {self.tag}, the last, is read: set task.label: {self.others[-1]} to learn those"
 
 
-def conll_lines(path: Path, decoding: Decoding) -> Iterator[Line]:
+def conll_lines(path: InputPath, decoding: Decoding) -> Iterator[Line]:
     """The (number, fields) of each line; a blank line has no fields. Damaged lines are kept."""
     return enumerate(map(conll_fields, all_lines(path, decoding)), start=1)
 
@@ -126,7 +126,7 @@ def find_layout(file: LabeledFile) -> Layout:
     return Layout(width, word, tag, counting=counting, others=others, is_plain=is_plain)
 
 
-def _sample(path: Path, decoding: Decoding) -> list[list[list[str]]]:
+def _sample(path: InputPath, decoding: Decoding) -> list[list[list[str]]]:
     """The first sentences, without comments."""
     sentences: list[list[list[str]]] = []
     left = SAMPLE

@@ -3,11 +3,11 @@
 import csv
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 
 from bertcli.corpus.encodings import is_damaged
 from bertcli.corpus.streams import LONGEST_LINE, all_lines
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.tasks.rows import format_hint
 from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, without_blank_lines
 
@@ -53,7 +53,7 @@ def _lines(file: LabeledFile) -> Iterator[str]:
     return (line.removesuffix("\r") for line in all_lines(file.path, file.settings.decoding))
 
 
-def _quoted(path: Path, lines: Iterator[str], separator: str) -> Iterator[Record]:
+def _quoted(path: InputPath, lines: Iterator[str], separator: str) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_LINE)  # a field may hold a long document
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
     begins = 1
@@ -175,14 +175,16 @@ def _names(file: LabeledFile, first: list[str]) -> tuple[bool, tuple[str, ...]]:
     return False, tuple(columns)
 
 
-def _rows(path: Path, names: tuple[str, ...], records: Iterator[Record]) -> Iterator[Row | BadRow | None]:
+def _rows(
+    path: InputPath, names: tuple[str, ...], records: Iterator[Record]
+) -> Iterator[Row | BadRow | None]:
     """The rows of a file to predict; None for a blank line that is no row."""
     for number, fields in records:
         is_blank = len(names) > 1 and len(fields) < 2 and not "".join(fields).strip()
         yield None if is_blank else _row(path, names, (number, fields or [""]))
 
 
-def _row(path: Path, names: tuple[str, ...], record: Record) -> Row | BadRow:
+def _row(path: InputPath, names: tuple[str, ...], record: Record) -> Row | BadRow:
     number, fields = record
     where = f"{path}, line {number}"
     if len(fields) == len(names):

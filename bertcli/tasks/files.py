@@ -12,6 +12,7 @@ from bertcli.corpus.streams import check_file_extras, deciding_mark, find_bad_li
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
+from bertcli.system.remote import InputPath, find_file, is_remote
 from bertcli.system.terminal import Report, working
 from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
@@ -30,8 +31,11 @@ def settings_of_texts(text: Column | list[Column] = "text", **keys: Any) -> Task
     return TaskSettings(type="classification", text=text, **keys)
 
 
-def find_labeled_file(name: str) -> Path:
-    """The path `name`, or the file of the bundled sample `name`. Raises `UserError` if there is neither."""
+def find_labeled_file(name: str) -> InputPath:
+    """The file of the path or URL `name`, or of the bundled sample `name`. Raises `UserError` if there is
+    none."""
+    if is_remote(name):
+        return find_file(name)
     path = Path(name).expanduser()
     if path.is_file():
         return path
@@ -47,13 +51,13 @@ def find_labeled_file(name: str) -> Path:
     raise UserError(f"{name}: no such file{looked_in(path)}; {hint}")
 
 
-def check_extras(path: Path, settings: TaskSettings) -> None:
+def check_extras(path: InputPath, settings: TaskSettings) -> None:
     """Raise `UserError` if a package that is needed to read the file is missing."""
     check_file_extras(path, file_format(LabeledFile(path, settings)) == "parquet")
 
 
 def read_examples(
-    path: Path,
+    path: InputPath,
     settings: TaskSettings,
     labeled: bool,
     skip_bad: bool = False,
@@ -192,7 +196,7 @@ def keep_usable(found: Iterable[Example | BadRow], file: LabeledFile, skip_bad: 
         report(f"{path}: the text is empty in {_share(empty.count, rows)}:{empty.named()}")
 
 
-def _shown(rows: Iterable[Any], path: Path) -> Iterator[Any]:
+def _shown(rows: Iterable[Any], path: InputPath) -> Iterator[Any]:
     """The rows; a command that is silent says how many were read."""
     count = 0
     with working(lambda: f"{path}: {count:,} rows read"):

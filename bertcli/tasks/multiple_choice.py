@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -14,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import percent, short
 from bertcli.tasks import shown
 from bertcli.tasks.examples import ChoiceExample
@@ -58,7 +58,7 @@ def choice_examples(table: Table) -> Iterator[ChoiceExample | BadRow]:
     return each(table.rows, example)
 
 
-def _listed(row: TableRow, column: str, path: Path) -> tuple[str, ...]:
+def _listed(row: TableRow, column: str, path: InputPath) -> tuple[str, ...]:
     """The choices in a column that holds a list of them; in text files the list is JSON."""
     value = row.value(column)
     where = f"{row.where}, column {column!r}"

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from bertcli.config.section import Decoding
 from bertcli.corpus.json_texts import read_json_texts
 from bertcli.corpus.streams import import_extra, numbered_lines, read_lines
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath, openable
 from bertcli.tasks.table import BadRow, LabeledFile, Row, Table, check_names, each, without_blank_lines
 
 NumberedLines = Iterator[tuple[int, str]]
@@ -22,7 +22,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character beyond U+FFFF, such as an emoji cut in two: no text encoding can hold it."""
 
 
-def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
+def parse_json(text: str, path: InputPath, first_line: int = 1) -> Any:
     """The value of a JSON text that begins at `first_line` of a file. NaN, which pandas and Python write
     for a missing value, is None. Raises `BadRow` for invalid JSON."""
     try:
@@ -60,7 +60,7 @@ def open_jsonl(file: LabeledFile) -> Table:
     return Table(file, tuple(first.values), chain([first], rows))
 
 
-def _rows(path: Path, decoding: Decoding) -> Iterator[Row | BadRow | None]:
+def _rows(path: InputPath, decoding: Decoding) -> Iterator[Row | BadRow | None]:
     """The rows; None for a blank line."""
 
     def row(found: tuple[str, int, int, str]) -> Row | None:
@@ -84,13 +84,13 @@ def open_parquet(file: LabeledFile) -> Table:
     path = file.path
     parquet = import_extra("pyarrow.parquet", "parquet", f"{path} is a Parquet file")
     with _readable(path):
-        names = check_names(path, parquet.read_schema(path).names)
+        names = check_names(path, parquet.read_schema(openable(path)).names)
     return Table(file, names, _parquet_rows(path, parquet, names))
 
 
-def _parquet_rows(path: Path, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
+def _parquet_rows(path: InputPath, parquet: Any, names: tuple[str, ...]) -> Iterator[Row]:
     number = 0
-    with _readable(path), parquet.ParquetFile(path) as file:
+    with _readable(path), parquet.ParquetFile(openable(path)) as file:
         for batch in file.iter_batches(batch_size=BATCH):
             columns = [map(_plain, column.to_pylist()) for column in batch.columns]
             for values in zip(*columns, strict=True):
@@ -113,7 +113,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _readable(path: InputPath) -> Iterator[None]:
     arrow = import_extra("pyarrow", "parquet", f"{path} is a Parquet file")
     try:
         yield

@@ -3,11 +3,11 @@
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bertcli.config.task import Column, TaskSettings
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report
 
 
@@ -26,7 +26,7 @@ class LabeledFile:
         note: called with how the file is read, if that had to be guessed.
     """
 
-    path: Path
+    path: InputPath
     settings: TaskSettings
     labeled: bool = True
     report: Report = quiet
@@ -145,7 +145,7 @@ class Table:
         return self.column(column, "task.label")
 
 
-def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+def check_names(path: InputPath, names: Sequence[str]) -> tuple[str, ...]:
     """The names of a header, stripped; a column without a name gets its number as name.
 
     Raises `UserError` for a header without names, or with the same name twice.

@@ -15,6 +15,7 @@ from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout, is_best, is_st
 from bertcli.folders.sealed import MANIFEST, contents, listed_files, remove_own
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, is_lock, lock_file
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report, say
 from bertcli.training.metrics_log import begins_as_metrics, is_metrics
 
@@ -29,7 +30,7 @@ class Input(NamedTuple):
 
     key: str
     name: str
-    path: Path
+    path: InputPath
 
 
 def check_links(root: Path) -> None:
@@ -100,7 +101,7 @@ def check_spared(removed: Iterable[Path], inputs: Iterable[Input], advice: str) 
     """
     places = {path.resolve() for path in removed}
     for key, _, path in inputs:
-        if places.intersection([(real := path.resolve()), *real.parents]):
+        if isinstance(path, Path) and places.intersection([(real := path.resolve()), *real.parents]):
             raise UserError(
                 f"--overwrite would delete {path}, which is read because of {key}: {advice}, or copy it "
                 "elsewhere first"

@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    paths = [file.path for file in list_files(options.files)]
+    paths = [path for file in list_files(options.files) if isinstance(path := file.path, Path)]
     print(f"{len(os.sched_getaffinity(0))} cores")
     with tempfile.TemporaryDirectory() as folder:
         rounds = []

@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    paths = [file.path for file in list_files(options.files)]
+    paths = [path for file in list_files(options.files) if isinstance(path := file.path, Path)]
     sentences, num_bytes = read_sentences(paths)
     with tempfile.TemporaryDirectory() as folder:
         backend = load_backend(options.vocab, Path(folder))

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from bertcli.config.section import Decoding
 from bertcli.corpus.encodings import bad_bytes_advice
 from bertcli.corpus.streams import find_bad_lines
 from bertcli.system.errors import Finding, UserError
+from bertcli.system.remote import InputPath
 
 Where = TypeVar("Where")
 
@@ -51,7 +51,7 @@ def excerpt(text: str, at: int = 0) -> str:
     return shown if len(shown) <= longest else f"{shown[:longest]}...{shown[0]}"
 
 
-def bad_bytes_findings(path: Path, decoding: Decoding, share: float) -> tuple[list[Finding], Decoding]:
+def bad_bytes_findings(path: InputPath, decoding: Decoding, share: float) -> tuple[list[Finding], Decoding]:
     """The findings about bytes that are not in the encoding of a file, and a decoding that reads on.
 
     The decoding replaces such bytes if a run would refuse them.

@@ -6,7 +6,6 @@ can, and finds all errors at once.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from bertcli.advice.check.findings import PLACES, Places, bad_bytes_findings, excerpt, failing
@@ -18,6 +17,7 @@ from bertcli.corpus.encodings import BAD_BYTES
 from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
 from bertcli.system.errors import Finding
+from bertcli.system.remote import InputPath
 from bertcli.tasks.data_report import Splits, figures, repeated_rows
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
@@ -109,7 +109,7 @@ class LabeledCheck:
             return {split: each for split, each in items.items() if each}
         return None
 
-    def _find_faults(self, path: Path, examples: Sequence[Example]) -> None:
+    def _find_faults(self, path: InputPath, examples: Sequence[Example]) -> None:
         found: dict[Fault, Places[str]] = defaultdict(Places[str])
         for example in examples:
             for text in example.texts:

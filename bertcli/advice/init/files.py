@@ -13,6 +13,7 @@ from bertcli.corpus.files import CorpusFile, describe_kind, list_files
 from bertcli.corpus.streams import BLOCK, read_blocks, silent
 from bertcli.samples import LABELED, SAMPLES
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 
 _MOST_FILES = 200
 """Largest number of files that are examined, evenly chosen; of rare suffixes, as many more."""
@@ -43,7 +44,7 @@ class Seen:
     lines: tuple[str, ...] = ()
 
     @property
-    def path(self) -> Path:
+    def path(self) -> InputPath:
         """The path of the file."""
         return self.file.path
 
@@ -91,12 +92,12 @@ class Found:
         return {str(each.path): each.encoding.name for each in others}
 
 
-def suffix_of(path: Path) -> str:
+def suffix_of(path: InputPath) -> str:
     """The suffix, without the suffix of a compression."""
     return (Path(path.stem) if path.suffix in _COMPRESSED else path).suffix.lower()
 
 
-def full_suffix(path: Path) -> str:
+def full_suffix(path: InputPath) -> str:
     """The suffix, followed by the suffix of a compression: `.txt.gz`."""
     return f"{Path(path.stem).suffix}{path.suffix}" if path.suffix in _COMPRESSED else path.suffix
 

@@ -14,6 +14,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import trained_length
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report
 from bertcli.tasks.data_report import figures, overview
 from bertcli.tasks.examples import Example
@@ -54,7 +55,7 @@ def split_files(seen: Sequence[Seen]) -> tuple[Seen, str | None, list[str]]:
     return own, dev[0] if dev else None, test
 
 
-def split_of(path: Path) -> str:
+def split_of(path: InputPath) -> str:
     """The split by the name of a file: `train`, `dev` or `test`; else an empty text."""
     found = _WORD.search(_stem(path))
     word = found[0].lower() if found else ""
@@ -63,6 +64,8 @@ def split_of(path: Path) -> str:
 
 def _beside(train: Seen) -> list[Path]:
     """Files for evaluation in the folder of the training file; their names differ only in the split."""
+    if not isinstance(train.path, Path):
+        return []
     own = _without_split(train.path)
     return [
         path
@@ -75,15 +78,15 @@ def _beside(train: Seen) -> list[Path]:
     ]
 
 
-def _stem(path: Path) -> str:
+def _stem(path: InputPath) -> str:
     return path.name.removesuffix(full_suffix(path))
 
 
-def _without_split(path: Path) -> str:
+def _without_split(path: InputPath) -> str:
     return re.sub(r"[\W_]+", "", _WORD.sub("", _stem(path))).lower()
 
 
-def shown_name(path: Path) -> str:
+def shown_name(path: InputPath) -> str:
     """The name of a file in a config; a bundled sample has its own name."""
     return next((name for name, sample in LABELED.items() if sample == path), str(path))
 

@@ -29,6 +29,7 @@ from bertcli.config.clean import CleanConfig
 from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.clean.rules import EDGE, Rule, without_shared
 from bertcli.corpus.streams import import_extra
+from bertcli.system.remote import InputPath, RemotePath, Status, is_remote
 
 CODES: dict[Rule, int] = {rule: number for number, rule in enumerate(get_args(Rule), start=1)}
 """Rule -> its code in arrays, in their order; 0 means that a document stays."""
@@ -47,6 +48,13 @@ class PlannedFile(NamedTuple):
     source: int
     size: int
     mtime_ns: int
+
+    @property
+    def input(self) -> InputPath:
+        """The file; one elsewhere in the version of the plan."""
+        if is_remote(self.path):
+            return RemotePath(self.path, Status(self.size, self.mtime_ns))
+        return Path(self.path)
 
 
 @dataclass(frozen=True)

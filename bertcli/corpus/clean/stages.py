@@ -55,9 +55,9 @@ def mend_file(folder: Path, file: int) -> None:
 
 
 def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Document]:
-    path, source, *_ = plan.files[file]
+    planned = plan.files[file]
     number, lines, changed = 1, list[str](), 0
-    for paragraph in read_paragraphs(Path(path), plan.corpus.of(source)):
+    for paragraph in read_paragraphs(planned.input, plan.corpus.of(planned.source)):
         if paragraph is None:
             yield Document(number, lines, changed)
             number, lines, changed = number + 1, [], 0
@@ -69,7 +69,7 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
                 where = next(at for at in range(len(paragraph)) if paragraph[at] != line[at : at + 1])
                 part = slice(max(0, where - 30), where + 50)
                 examples.append(
-                    {"file": path, "document": number, "before": paragraph[part], "after": line[part]}
+                    {"file": planned.path, "document": number, "before": paragraph[part], "after": line[part]}
                 )
         if line:
             lines.append(line)
