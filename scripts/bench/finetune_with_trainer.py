@@ -56,6 +56,7 @@ def main() -> None:
         )
         features = TextFeatures(tokenizer, labels, settings.max_length)
         collator = DataCollatorWithPadding(tokenizer)
+    assert training.learning_rate != "auto", "both programs need the same rate"
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,
