@@ -102,7 +102,10 @@ def look_at_neighbors(model: nn.Module, std: float) -> None:
             if type(attention) is Attention:
                 table = body.embeddings.position.weight
                 table.copy_(wave(len(table), table.shape[1], std=POSITIONS * std).to(table))
-                _turn_queries(attention, body.embeddings.widen)
+                widen = body.embeddings.widen
+                if widen is not None:  # it is inverted below, and the inverse of a random square one is huge
+                    nn.init.orthogonal_(widen.weight, std * math.sqrt(widen.out_features))
+                _turn_queries(attention, widen)
 
 
 def frequencies(width: int) -> Tensor:
