@@ -69,3 +69,10 @@ def test_families_without_a_position_table_keep_what_they_drew(family: str) -> N
 def test_a_head_of_a_few_features_and_an_odd_width_are_possible() -> None:
     body = new_model("bert", layers=1, hidden=15, heads=5, feed_forward=20).body
     assert torch.isfinite(weight_of(body, -1)).all()
+
+
+def test_wider_hidden_states_keep_the_angles_of_embeddings() -> None:
+    """The queries hold the inverse of this matrix, which would amplify rounding if it were a random one."""
+    body = new_model("albert", layers=1, hidden=128).body
+    assert body.embeddings.widen is not None
+    assert torch.linalg.cond(body.embeddings.widen.weight) < 1.001
