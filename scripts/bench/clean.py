@@ -129,7 +129,7 @@ def cost(command: list[str], out: Path) -> Cost:
     given = [part.replace("{}", str(out)) for part in command]
     begun, memory = time.perf_counter(), 0.0
     with (out.parent / "said.txt").open("w+") as said:
-        child = subprocess.Popen(given, stdout=said, stderr=said, start_new_session=True)
+        child = subprocess.Popen(given, stdout=said, stderr=said, start_new_session=True, cwd=out.parent)
         while child.poll() is None:
             memory = max(memory, resident(child.pid))
             time.sleep(0.1)
