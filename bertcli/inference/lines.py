@@ -4,12 +4,12 @@ import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.corpus.encodings import mark_note, marked_encoding, new_decoder
 from bertcli.system.errors import UserError
 from bertcli.system.files import open_input
+from bertcli.system.remote import given_path
 from bertcli.system.terminal import say
 
 STANDARD_INPUT = "standard input"
@@ -27,7 +27,7 @@ class Line:
     where: str
 
 
-def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
+def read_lines(texts: Sequence[str], file: str | None) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input if neither is given.
 
     `-` as the only text or as the file means standard input. Lines are read one at a time. A blank text or
@@ -42,9 +42,10 @@ def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
         if not any(line.text.strip() for line in lines):
             raise UserError("the command line holds no text: what is given is empty, or blanks alone")
         return iter(lines)
-    if file is not None and str(file) != "-":
+    if file is not None and file != "-":
         try:
-            return _texts(open_input(file), str(file))
+            path = given_path(file)
+            return _texts(open_input(path), str(path))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     if sys.stdin.isatty() and not texts and file is None:

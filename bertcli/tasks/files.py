@@ -12,8 +12,9 @@ from bertcli.corpus.streams import check_file_extras, deciding_mark, find_bad_li
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
-from bertcli.system.remote import InputPath, find_file, is_remote
+from bertcli.system.remote import InputPath, find_file
 from bertcli.system.terminal import Report, working
+from bertcli.system.urls import check_url, is_remote
 from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
@@ -36,6 +37,7 @@ def find_labeled_file(name: str) -> InputPath:
     none."""
     if is_remote(name):
         return find_file(name)
+    check_url(name)
     path = Path(name).expanduser()
     if path.is_file():
         return path
