@@ -88,7 +88,7 @@ def encode(
         ..., "A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.", "--tokenizer"
     ),
     texts: list[str] | None = argument(None, "Texts; default: lines of standard input.", "[TEXT]..."),
-    input_: str | None = option(None, "A file with a text a line.", "--input"),
+    input_: str | None = option(None, "A file with a text a line.", "--input", metavar="FILE"),
     cased: bool = flag("Keep upper case and accents, for a bare vocab.txt.", "--cased"),
     json_: bool = flag("Print one JSON object a text: text, ids, tokens, readable.", "--json"),
 ) -> None:

@@ -104,10 +104,9 @@ def list_files(
 
 
 def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:
-    if is_remote(name):
+    if is_remote(check_url(name)):
         yield from (CorpusFile(file.url, file, listed=file.url == name) for file in find(name))
         return
-    check_url(name)
     path = Path(name).expanduser()
     refuse_special(path)
     found: Iterable[Path] = []

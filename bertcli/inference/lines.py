@@ -4,6 +4,7 @@ import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.corpus.encodings import mark_note, marked_encoding, new_decoder
@@ -27,7 +28,7 @@ class Line:
     where: str
 
 
-def read_lines(texts: Sequence[str], file: str | None) -> Iterator[Line]:
+def read_lines(texts: Sequence[str], file: str | Path | None) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input if neither is given.
 
     `-` as the only text or as the file means standard input. Lines are read one at a time. A blank text or
@@ -42,9 +43,9 @@ def read_lines(texts: Sequence[str], file: str | None) -> Iterator[Line]:
         if not any(line.text.strip() for line in lines):
             raise UserError("the command line holds no text: what is given is empty, or blanks alone")
         return iter(lines)
-    if file is not None and file != "-":
+    if file is not None and str(file) != "-":
         try:
-            path = given_path(file)
+            path = given_path(str(file))
             return _texts(open_input(path), str(path))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None

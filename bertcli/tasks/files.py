@@ -35,9 +35,8 @@ def settings_of_texts(text: Column | list[Column] = "text", **keys: Any) -> Task
 def find_labeled_file(name: str) -> InputPath:
     """The file of the path or URL `name`, or of the bundled sample `name`. Raises `UserError` if there is
     none."""
-    if is_remote(name):
+    if is_remote(check_url(name)):
         return find_file(name)
-    check_url(name)
     path = Path(name).expanduser()
     if path.is_file():
         return path
