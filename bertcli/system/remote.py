@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import working
 from bertcli.system.unreachable import Unreachable, told
 from bertcli.system.urls import check_url, is_remote
 
@@ -125,7 +126,7 @@ def find(name: str) -> list[RemotePath]:
 
 
 def _find(name: str) -> list[RemotePath]:
-    with told(name):
+    with told(name), working(lambda: f"{name}: waiting for the server; Ctrl-C stops"):
         system, path = _open_system(name)
         system.invalidate_cache()
         path = path.removesuffix("/**")
