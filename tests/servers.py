@@ -1,4 +1,4 @@
-"""A web server of the tests: it has files, gives parts of them, and breaks off where a test says."""
+"""Servers of the tests: one of the web, which breaks off where a test says, and one of S3."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
 
 
 class WebServer(ThreadingHTTPServer):
@@ -15,6 +18,7 @@ class WebServer(ThreadingHTTPServer):
     Attributes:
         breaks: how many of all bytes are sent before each break; -1: each request breaks off.
         refused: path -> the status that a request gets; a text is the address of a redirection.
+        types: path -> the content type that it declares.
         has_parts: whether it gives parts of a file.
     """
 
@@ -22,6 +26,7 @@ class WebServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files, self.breaks, self.sent = files, list[int](), 0
         self.refused: dict[str, int | str] = {}
+        self.types: dict[str, str] = {}
         self.has_parts = True
 
     @property
@@ -63,6 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(206 if part else 200)
         if part:
             self.send_header("Content-Range", f"bytes {part[1]}-{part[2]}/{len(data)}")
+        if path in self.server.types:
+            self.send_header("Content-Type", self.server.types[path])
         self.send_header("ETag", f'"{hash(data):x}"')
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -85,3 +92,34 @@ def web_server(files: dict[str, bytes]) -> Iterator[WebServer]:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
+
+
+@contextmanager
+def s3_server(bucket: str, secret: str = "testing") -> Iterator[Any]:
+    """A client of a server of S3, whose address and credentials are in the environment; it has a bucket.
+
+    All servers of a process have the same buckets.
+    """
+    moto = pytest.importorskip("moto.server")
+    import botocore.session
+
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(key, secret)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        client = botocore.session.get_session().create_client("s3")
+        client.create_bucket(Bucket=bucket)
+        yield client
+    forget_connections()
+    server.stop()
+
+
+def forget_connections() -> None:
+    """Let the next file of S3 be opened with the credentials that the environment has then."""
+    import fsspec
+
+    fsspec.get_filesystem_class("s3").clear_instance_cache()

@@ -16,6 +16,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.exhausted import describe_exhausted, describe_os_error
 from bertcli.system.signals import Guard, Stopped
 from bertcli.system.terminal import either
+from bertcli.system.urls import refuse_elsewhere
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -222,7 +223,7 @@ def path(name: str, value: Any) -> Path:
     """A path that the system can look up. Raises `UserError` that names the argument."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise UserError(f"{name}: expected a path; got {_kind(value)} ({reprlib.repr(value)})")
-    given = os.fspath(value)
+    given = refuse_elsewhere(os.fspath(value))
     reason = "" if given else "it is empty"
     try:
         os.stat(given)

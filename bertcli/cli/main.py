@@ -102,6 +102,8 @@ def _told_in_options(command: Any) -> Callable[..., None]:
     """
     run, name = command.callback, command.name
     options = {each.name.rstrip("_"): each.opts[0] for each in command.params if each.opts[0][:2] == "--"}
+    if "corpus" in options:
+        options["files"] = options["corpus"]
 
     def told(**values: Any) -> None:
         with terminal.told_in_options(options):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import Device, JsonLines, Model, argument, option
@@ -18,7 +17,9 @@ def predict_mask(
     model: Model,
     texts: list[str] | None = argument(None, "Text with [MASK] in it; - reads a pipe.", "TEXT"),
     top_k: int = option(5, "Number of words per mask."),
-    input_: Path | None = option(None, "A file with a text a line; each text has a result.", "--input"),
+    input_: str | None = option(
+        None, "A file with a text a line; each text has a result.", "--input", metavar="FILE"
+    ),
     batch_size: int = option(32, "Number of texts computed at once.", min=1, max=MOST_ROWS),
     device: Device = "auto",
     json_: JsonLines = False,
@@ -64,7 +65,9 @@ def _readable(filled: FilledText, mask: str) -> str:
 def predict_next(
     model: Model,
     texts: list[str] | None = argument(None, "The two texts.", "A B"),
-    input_: Path | None = option(None, "A file with a pair a line: A, a tab, B. - reads a pipe.", "--input"),
+    input_: str | None = option(
+        None, "A file with a pair a line: A, a tab, B. - reads a pipe.", "--input", metavar="FILE"
+    ),
     batch_size: int = option(32, "Number of pairs computed at once.", min=1, max=MOST_ROWS),
     device: Device = "auto",
     json_: JsonLines = False,

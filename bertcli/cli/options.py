@@ -6,6 +6,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertcli.config.limits import MOST, MOST_ROWS
+from bertcli.system.urls import refuse_elsewhere
+
+
+def _here(value: Any) -> Any:
+    """The value of an option. Raises `UserError` for a URL in place of a path."""
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, Path):
+            refuse_elsewhere(str(each))
+    return value
 
 
 def group(help: str) -> typer.Typer:
@@ -15,7 +24,7 @@ def group(help: str) -> typer.Typer:
 
 def argument(default: Any, help: str, metavar: str | None = None) -> Any:
     """An argument of a command; a `default` of `...`: it is required. `metavar`: its name in the help."""
-    return typer.Argument(default, help=help, metavar=metavar)
+    return typer.Argument(default, help=help, metavar=metavar, callback=_here)
 
 
 def option(default: Any, help: str, *names: str, **rules: Any) -> Any:
@@ -26,7 +35,7 @@ def option(default: Any, help: str, *names: str, **rules: Any) -> Any:
         names: `--name`, if that of the parameter does not do.
         rules: further arguments of `typer.Option`.
     """
-    return typer.Option(default, *names, help=help, **rules)
+    return typer.Option(default, *names, help=help, **{"callback": _here, **rules})
 
 
 def flag(help: str, name: str) -> Any:

@@ -88,7 +88,7 @@ def encode(
         ..., "A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.", "--tokenizer"
     ),
     texts: list[str] | None = argument(None, "Texts; default: lines of standard input.", "[TEXT]..."),
-    input_: Path | None = option(None, "A file with a text a line.", "--input"),
+    input_: str | None = option(None, "A file with a text a line.", "--input", metavar="FILE"),
     cased: bool = flag("Keep upper case and accents, for a bare vocab.txt.", "--cased"),
     json_: bool = flag("Print one JSON object a text: text, ids, tokens, readable.", "--json"),
 ) -> None:
@@ -114,13 +114,14 @@ def encode(
             print(*map(" ".join, lines), sep="\n")
 
 
-def _lines(path: Path | None) -> Iterator[str]:
+def _lines(name: str | None) -> Iterator[str]:
     """The lines of a file, or of standard input, without their ends."""
     from bertcli.config.section import Decoding
     from bertcli.corpus.streams import read_lines
     from bertcli.inference.lines import STANDARD_INPUT, decoded_lines
+    from bertcli.system.remote import given_path
 
-    if path is not None:
-        yield from (line.removesuffix("\r") for line in read_lines(path, Decoding()))
+    if name is not None:
+        yield from (line.removesuffix("\r") for line in read_lines(given_path(name), Decoding()))
     else:
         yield from (line.removesuffix("\r") for line in decoded_lines(sys.stdin.buffer, STANDARD_INPUT))

@@ -16,6 +16,7 @@ from bertcli.config.section import (
     BadBytes,
     Decoding,
     FilePath,
+    LocalPath,
     Paths,
     Probability,
     Section,
@@ -97,7 +98,7 @@ class CorpusConfig(TextConfig):
     general: Paths | None = None
     """Text in the form of `files`, for a run with `model.init_from`: at its end, the run shows what the model
     forgot of this text. null: a bundled sample of English books."""
-    store: FilePath | None = None
+    store: LocalPath | None = None
     """Folder of the token store; null: `output_dir/store`."""
 
     def decoding(self, path: InputPath) -> Decoding:

@@ -10,7 +10,7 @@ from bertcli.config.section import (
     ByMachine,
     ByRecipe,
     Count,
-    FilePath,
+    LocalPath,
     LoopConfig,
     Positive,
     Rows,
@@ -25,7 +25,7 @@ from bertcli.tasks.registry import import_task
 class FinetuneDistillationConfig(Section):
     """The model learns the answers of a fine-tuned teacher besides the labels (Hinton et al. 2015)."""
 
-    teacher: FilePath
+    teacher: LocalPath
     """A model that `bertcli finetune` made from the same task, with the tokenizer of `model`."""
     temperature: Positive = 2.0
     """Divisor of the logits of student and teacher; a predicted number (regression) is not divided."""
@@ -91,14 +91,14 @@ class FinetuneCheckpointConfig(Section):
 class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
     """A fine-tuning run."""
 
-    output_dir: FilePath
+    output_dir: LocalPath
     """The folder of the run: config, metrics, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     """Seed of head, order and dropout, and of the rows that `task.dev_fraction` splits off."""
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     """Seeds of several runs, one run for each; the best run is kept. `seed` then only splits off the dev
     data."""
-    model: FilePath
+    model: LocalPath
     """The model to fine-tune: a run folder, a model folder, any Hugging Face folder of a supported family, or
     a hub id."""
     task: TaskConfig

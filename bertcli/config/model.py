@@ -4,7 +4,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.section import AUTO, ByRecipe, FilePath, Section, Tokens
+from bertcli.config.section import AUTO, ByRecipe, LocalPath, Section, Tokens
 from bertcli.families.family import FamilyName, Fresh, Sharing
 from bertcli.families.registry import NEW
 
@@ -83,7 +83,7 @@ class ModelConfig(Section, Generic[ByRecipe]):
     neighbors: in families with a position table, the first layer looks at each token's neighbors from the
     first step on, positions begin as sines, and the weights of narrow models are larger."""
     generator: GeneratorConfig = GeneratorConfig()
-    init_from: FilePath | None = None
+    init_from: LocalPath | None = None
     """A model folder whose weights, sizes and tokenizer the run starts with; no key may contradict them, but
     `max_positions` may be larger."""
 

@@ -21,7 +21,7 @@ from bertcli.config.section import (
     ByRecipe,
     Count,
     DistillationConfig,
-    FilePath,
+    LocalPath,
     LoopConfig,
     Positive,
     Probability,
@@ -38,7 +38,7 @@ from bertcli.objectives.registry import ObjectiveName
 class TokenizerConfig(Section, Generic[ByRecipe]):
     """An existing vocabulary, or the kind, size and normalization of the one to train."""
 
-    path: FilePath | None = None
+    path: LocalPath | None = None
     """An existing vocab.txt, tokenizer.json or model folder; null: a tokenizer is trained on the corpus."""
     kind: TokenizerKind | Auto = AUTO
     """Kind of the tokenizer to train. auto: WordPiece for bert, distilbert and electra, Unigram for albert
@@ -181,7 +181,7 @@ class LoggingConfig(Section):
 class PretrainConfig(Section, Generic[ByRecipe, ByMachine]):
     """A pretraining run."""
 
-    output_dir: FilePath
+    output_dir: LocalPath
     """The folder of the run: config, metrics, store, checkpoints and model."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     """Seed of weights, order and masks; the same seed gives the same run."""

@@ -24,11 +24,11 @@ from pydantic import (
 from typing_extensions import TypeVar
 
 from bertcli.config.limits import MOST, MOST_FOLDERS, MOST_ROWS, MOST_TOKENS
-from bertcli.system.remote import InputPath, is_remote, refuse_secret
+from bertcli.system.remote import InputPath
+from bertcli.system.urls import check_url, is_remote, refuse_elsewhere
 
 
 def _expanded(path: str) -> str:
-    refuse_secret(path)
     if not path.strip():
         raise ValueError("the path is empty; for the current folder write .")
     expanded = os.path.expanduser(path)
@@ -51,8 +51,10 @@ Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]
 NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
 Auto = Literal["auto"]
-FilePath = Annotated[str, AfterValidator(_expanded)]
-"""A path, or a name that is looked up elsewhere; `~` becomes the home folder."""
+FilePath = Annotated[str, AfterValidator(check_url), AfterValidator(_expanded)]
+"""A path or a URL of text or labels, or the name of a sample; `~` becomes the home folder."""
+LocalPath = Annotated[str, AfterValidator(refuse_elsewhere), AfterValidator(_expanded)]
+"""A path on this machine, or a model on the hub; `~` becomes the home folder."""
 AnyPaths = Annotated[
     list[FilePath],
     BeforeValidator(
@@ -275,7 +277,7 @@ class LoopConfig(Section, Generic[ByRecipe, ByMachine]):
 class DistillationConfig(Section):
     """A student learns from a trained teacher (Sanh et al. 2019)."""
 
-    teacher: FilePath
+    teacher: LocalPath
     """A model folder with an MLM head. The student has the teacher's tokenizer. Where sizes agree, it starts
     with the teacher's embeddings and with some of the teacher's layers, evenly spaced."""
     temperature: Positive = 2.0

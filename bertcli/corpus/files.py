@@ -14,8 +14,9 @@ from bertcli.folders.run_layout import FILES, FOLDERS
 from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
-from bertcli.system.remote import InputPath, find, is_remote
+from bertcli.system.remote import InputPath, find
 from bertcli.system.unreachable import Unreachable
+from bertcli.system.urls import check_url, is_remote
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def list_files(
 
 
 def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:
-    if is_remote(name):
+    if is_remote(check_url(name)):
         yield from (CorpusFile(file.url, file, listed=file.url == name) for file in find(name))
         return
     path = Path(name).expanduser()

@@ -1,5 +1,6 @@
 """Texts from the command line, standard input or a file -> the examples to predict."""
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from bertcli.config.task import TaskSettings
 from bertcli.inference.lines import STANDARD_INPUT, Line, read_lines
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
+from bertcli.system.urls import is_remote
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, keep_usable, read_examples
 from bertcli.tasks.rows import format_hint, without_labels
@@ -50,7 +52,9 @@ def read_inputs(
         return read_examples(find_labeled_file(file), settings, labeled=False, report=report, note=report)
     if len(texts) == 1 and _is_file(texts[0]):
         raise UserError(f"{texts[0]}: is a file, not a text; give it as --input {texts[0]}")
-    lines = read_lines(texts, None if file is None else Path(file))
+    if len(texts) == 1 and is_remote(texts[0]) and not re.search(r"\s", texts[0]):
+        report(f"{texts[0]}: is read as a text; for the rows of a file at this URL: --input {texts[0]}")
+    lines = read_lines(texts, file)
     if is_table and (not texts or list(texts) == ["-"]):
         return _piped_file(settings, report)
     is_one_text = task_class(settings.type).is_one_text(settings)

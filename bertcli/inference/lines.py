@@ -10,6 +10,7 @@ from typing import BinaryIO
 from bertcli.corpus.encodings import mark_note, marked_encoding, new_decoder
 from bertcli.system.errors import UserError
 from bertcli.system.files import open_input
+from bertcli.system.remote import given_path
 from bertcli.system.terminal import say
 
 STANDARD_INPUT = "standard input"
@@ -27,7 +28,7 @@ class Line:
     where: str
 
 
-def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
+def read_lines(texts: Sequence[str], file: str | Path | None) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input if neither is given.
 
     `-` as the only text or as the file means standard input. Lines are read one at a time. A blank text or
@@ -44,7 +45,8 @@ def read_lines(texts: Sequence[str], file: Path | None) -> Iterator[Line]:
         return iter(lines)
     if file is not None and str(file) != "-":
         try:
-            return _texts(open_input(file), str(file))
+            path = given_path(str(file))
+            return _texts(open_input(path), str(path))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     if sys.stdin.isatty() and not texts and file is None:

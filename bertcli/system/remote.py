@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import logging
 import re
 import time
 from dataclasses import dataclass
@@ -9,11 +10,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bertcli.system.errors import UserError
-from bertcli.system.unreachable import Unreachable, credentials_of, told
+from bertcli.system.terminal import working
+from bertcli.system.unreachable import Unreachable, told
+from bertcli.system.urls import check_url, is_remote
 
-_SCHEME = re.compile(r"(s3|gs|hf|https?)://")
-_PLACE = re.compile(r"\w+://[^/?#@:]+(:\d+)?([/?#]|$)")
-"""A scheme and a host or bucket, without a user or a password."""
 _VERSIONS = ("ETag", "etag", "blob_id", "Last-Modified", "LastModified", "updated")
 """What the libraries call the version of a file; the first one that a server gives counts."""
 _LEAST, _MOST = 1 << 16, 1 << 22
@@ -22,6 +22,10 @@ PAUSES = (0.5, 2.0, 8.0)
 """Seconds before each new try to read."""
 _digests: dict["RemotePath", str] = {}
 """The SHA-256 of files that were read from start to end, so that none is fetched once more to be hashed."""
+
+for _library in ("fsspec", "s3fs", "gcsfs"):
+    # Else their warnings come with tracebacks of errors that are told in one line.
+    logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 class Status(NamedTuple):
@@ -100,41 +104,29 @@ def openable(path: InputPath) -> Path | io.BufferedReader:
     return path.open() if isinstance(path, RemotePath) else path
 
 
-def is_remote(name: str) -> bool:
-    """True if the name begins with one of the schemes."""
-    return _SCHEME.match(name) is not None
-
-
-def refuse_secret(name: str) -> None:
-    """Raise `UserError` for a remote name that may hold credentials, since names are shown and stored."""
-    if not is_remote(name):
-        return
-    scheme, _, rest = name.partition("://")
-    if not _PLACE.match(name):
-        raise UserError(
-            f"{scheme}://...{rest.rpartition('@')[2] if '@' in rest else ''}: a name cannot hold a user or a "
-            "password, because it is stored with the run; put them where they are looked for: "
-            f"{credentials_of(name)}"
-        )
-    start, *query = re.split(r"[?#]", name, maxsplit=1)
-    if query and (scheme.startswith("http") or "=" in query[0]):
-        raise UserError(
-            f"{start}: what follows ? or # may be a secret, and a name is stored with the run; leave it "
-            "out, or download the file and name the copy"
-        )
-
-
 def find(name: str) -> list[RemotePath]:
     """The files that the name of a file, a folder or a pattern means, sorted as local ones are.
 
     Hidden files and folders are skipped. Raises `Unreachable` if there is none, and the errors of
-    `refuse_secret`.
+    `check_url`.
     """
-    refuse_secret(name)
+    check_url(name)
     is_pattern = re.search(r"[*?[]", name) is not None
-    if name.startswith("http") and (is_pattern or name.endswith("/")):
+    if not has_list(name) and (is_pattern or name.endswith("/")):
         raise UserError(f"{name}: a web server has no list of its files; name each file by its own URL")
-    with told(name):
+    try:
+        files = _find(name)
+    except Unreachable as error:
+        if not error.may_recover:
+            raise
+        raise Unreachable(f"{error}; check the URL and the network, and run the command again") from None
+    if not files:
+        raise Unreachable(f"{name}: no file {'matches this pattern' if is_pattern else 'is in this folder'}")
+    return files
+
+
+def _find(name: str) -> list[RemotePath]:
+    with told(name), working(lambda: f"{name}: waiting for the server; Ctrl-C stops"):
         system, path = _open_system(name)
         system.invalidate_cache()
         path = path.removesuffix("/**")
@@ -150,10 +142,7 @@ def find(name: str) -> list[RemotePath]:
                 continue
             below = system.find(key, detail=True)
             found |= {each: below[each] for each in sorted(below, key=_parts) if _is_shown(each, key)}
-        files = [_remote_path(system.unstrip_protocol(key), info) for key, info in found.items()]
-    if not files:
-        raise Unreachable(f"{name}: no file {'matches this pattern' if is_pattern else 'is in this folder'}")
-    return files
+        return [_remote_path(system.unstrip_protocol(key), info) for key, info in found.items()]
 
 
 def find_file(name: str) -> RemotePath:
@@ -162,6 +151,27 @@ def find_file(name: str) -> RemotePath:
     if files[0].url != name:
         raise UserError(f"{name}: is no single file; name the file in it")
     return files[0]
+
+
+def find_like(path: RemotePath, suffix: str) -> list[RemotePath]:
+    """The files of that suffix in the folder of a file; none if there is no list of them."""
+    if not has_list(path.url):
+        return []
+    try:
+        found = find(f"{path.parent}/*{suffix}")
+    except UserError:
+        return []
+    return [each for each in found if each.parent == path.parent]
+
+
+def given_path(name: str) -> InputPath:
+    """The file, here or elsewhere, that a user names. Raises the errors of `find_file`."""
+    return find_file(name) if is_remote(name) else Path(name)
+
+
+def has_list(url: str) -> bool:
+    """True if the files in a folder can be listed there."""
+    return not url.startswith("http")
 
 
 def _parts(key: str) -> list[str]:
@@ -176,6 +186,11 @@ def _is_shown(key: str, top: str) -> bool:
 
 
 def _remote_path(url: str, info: dict[str, Any]) -> RemotePath:
+    if info.get("mimetype") == "text/html" and not re.search(r"\.html?(\.gz|\.zst)?$", url):
+        raise Unreachable(
+            f"{url}: the server sends a web page, not a file; give the URL of the file itself (on GitHub "
+            "that of the button Raw), or download it first"
+        )
     if info.get("size") is None:
         raise Unreachable(f"{url}: the server does not say how long the file is; download it first")
     version = next((str(info[key]) for key in _VERSIONS if info.get(key)), "")

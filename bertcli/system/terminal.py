@@ -165,7 +165,7 @@ def say(text: str) -> None:
     print(in_options(text), file=sys.stderr, flush=True)
 
 
-_KEY = re.compile(r"(set )?\b(?:task|corpus)\.([a-z_]+)(: true\b|: )?")
+_KEY = re.compile(r"(set )?\b(?:task|corpus)\.([a-z_]+)(?:\.\d+)?(: true\b|: )?")
 _options: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=None)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from bertcli.system.errors import UserError
 
@@ -55,15 +56,20 @@ def _explained(url: str, error: Exception) -> Unreachable:
             f"{url}: may not be read with the credentials at hand; looked for: {credentials_of(url)}"
         )
     if isinstance(error, FileNotFoundError) and (codes & {404, 410} or not url.startswith("http")):
+        data_set = " (a data set is hf://datasets/USER/NAME)" if re.match("hf://(?!datasets/)", url) else ""
         return Unreachable(
-            f"{url}: no such file or folder; without credentials a private one is not seen either, looked "
-            f"for: {credentials_of(url)}"
+            f"{url}: no such file or folder{data_set}; without credentials a private one is not seen either, "
+            f"looked for: {credentials_of(url)}"
         )
     if isinstance(error, ValueError) and "range requests" in str(error):
         return Unreachable(f"{url}: the server gives no parts of a file, only all of it; download it first")
-    last = chain[-1]
-    # The address behind a redirection may be signed.
-    reason = " ".join(re.sub(r"\?\S*", "", str(last)).split()) or type(last).__name__
+    if answer := next((each for each in HTTPStatus if each >= 400 and each in codes), None):
+        reason = f"the server answered {answer} ({answer.phrase})"
+    else:
+        last = chain[-1]
+        # An address may be signed, and aiohttp shows the settings of a connection as an object of Python.
+        text = re.sub(r"\?\S*| ssl:(<[^>]*>|\S+)", "", str(last))
+        reason = " ".join(text.split()).rstrip(".") or type(last).__name__
     return Unreachable(f"{url}: cannot be read: {reason}", may_recover=True)
 
 

@@ -12,8 +12,9 @@ from bertcli.corpus.streams import check_file_extras, deciding_mark, find_bad_li
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
-from bertcli.system.remote import InputPath, find_file, is_remote
+from bertcli.system.remote import InputPath, find_file
 from bertcli.system.terminal import Report, working
+from bertcli.system.urls import check_url, is_remote
 from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
@@ -34,7 +35,7 @@ def settings_of_texts(text: Column | list[Column] = "text", **keys: Any) -> Task
 def find_labeled_file(name: str) -> InputPath:
     """The file of the path or URL `name`, or of the bundled sample `name`. Raises `UserError` if there is
     none."""
-    if is_remote(name):
+    if is_remote(check_url(name)):
         return find_file(name)
     path = Path(name).expanduser()
     if path.is_file():

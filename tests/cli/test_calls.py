@@ -47,6 +47,7 @@ api: Any = bertcli  # whose arguments are wrong by intent
 WRONG: dict[str, tuple[Callable[[Path, Path], Any], str]] = {
     "model: None": (lambda _, f: api.load(None), "model: expected a path; got None"),
     "model: empty": (lambda _, f: api.load(""), "model: '' cannot be used as a path: it is empty"),
+    "model: elsewhere": (lambda _, f: api.load("s3://a/b"), "s3://a/b: a path on this machine was expected"),
     "model: long": (lambda _, f: api.load("x" * 5_000), "model: 'x.*file name too long"),
     "model: nul": (lambda _, f: api.load("a\0b"), "model: .*null"),
     "device: number": (lambda _, f: api.load(f, device=0), "device: expected a text"),

@@ -72,6 +72,13 @@ def test_what_is_left_out_of_labeled_files_is_said_with_number_and_reason(
     assert "left out: dev.csv cannot be used: task.text: no column 'message'" in err
 
 
+def test_a_named_file_that_is_not_used_is_said(run_bertcli, tmp_path: Path) -> None:
+    for name in ("train", "dev", "valid", "more"):
+        spam(tmp_path / f"{name}.csv")
+    _, _, err = run_bertcli("init", "train.csv", "dev.csv", "valid.csv", "more.csv")
+    assert "left out: valid.csv, more.csv: a run learns from one file and is evaluated on one\n" in err
+
+
 def test_a_run_that_exists_keeps_its_folder(run_bertcli, tmp_path: Path) -> None:
     (tmp_path / "runs" / "spam").mkdir(parents=True)
     spam(tmp_path / "spam.csv")

@@ -18,9 +18,11 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.files import list_files
 from bertcli.system import remote
 from bertcli.system.errors import UserError
-from bertcli.system.remote import find, find_file, refuse_secret
+from bertcli.system.remote import find, find_file
 from bertcli.system.unreachable import Unreachable
-from tests.servers import WebServer, web_server
+from bertcli.system.urls import check_url, refuse_elsewhere
+from bertcli.tasks.files import find_labeled_file
+from tests.servers import WebServer, forget_connections, s3_server, web_server
 
 pytest.importorskip("aiohttp")
 pytest.importorskip("s3fs")
@@ -37,25 +39,8 @@ def web(monkeypatch) -> Iterator[WebServer]:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Any]:
-    """A client of a server of S3 on this machine, whose address and keys are in the environment."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(
-        ip_address="127.0.0.1", port=0, verbose=False
-    )
-    import botocore.session
-    import fsspec
-
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(key, "testing")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        client = botocore.session.get_session().create_client("s3")
-        client.create_bucket(Bucket="books")
+    with s3_server("books") as client:
         yield client
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
-    server.stop()
 
 
 TREE = ("a/x.txt", "a/y.txt.gz", "a-b/x.txt", "a/.hidden/z.txt", "a/c/.z.txt", "a/c/d.txt", "top.txt")
@@ -88,16 +73,14 @@ def test_a_file_of_s3_is_read_in_the_version_in_which_it_was_found(s3: Any) -> N
 
 
 def test_without_credentials_s3_says_where_they_are_looked_for(s3: Any, monkeypatch) -> None:
-    import fsspec
-
     s3.put_object(Bucket="books", Key="top.txt", Body=b"text")
     for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(key)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    forget_connections()
     with pytest.raises(Unreachable, match=r"^s3://books/top\.txt: may not be read .*: AWS_ACCESS_KEY_ID"):
         find("s3://books/top.txt")
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    forget_connections()
 
 
 def hub_of(files: dict[str, bytes]) -> type:
@@ -140,6 +123,8 @@ def test_a_data_set_of_the_hub_is_a_folder(monkeypatch) -> None:
     assert [path.open().read() for path in found] == [b"one", b"two"]
     with pytest.raises(Unreachable, match=r"^hf://datasets/me/none: no such file or folder; .* HF_TOKEN"):
         find("hf://datasets/me/none")
+    with pytest.raises(Unreachable, match=r"^hf://me/books: .* \(a data set is hf://datasets/USER/NAME\);"):
+        find("hf://me/books")
     with pytest.raises(UserError, match="is no single file; name the file in it"):
         find_file("hf://datasets/me/books")
 
@@ -191,7 +176,7 @@ def free_port() -> int:
         ("/none.txt", 404, r"none\.txt: no such file or folder; without credentials .*: ~/\.netrc$"),
         ("/a.bin", 403, r"a\.bin: may not be read with the credentials at hand; looked for: ~/\.netrc$"),
         ("/a.bin", 401, r"a\.bin: may not be read"),
-        ("/a.bin", 503, r"a\.bin: cannot be read: 503, message='Service Unavailable'"),
+        ("/a.bin", 503, r"a\.bin: cannot be read: the server answered 503 \(Service Unavailable\); check"),
         ("/", 200, r"/: a web server has no list of its files; name each file by its own URL"),
         ("/*.bin", 200, r"/\*\.bin: a web server has no list"),
     ],
@@ -210,8 +195,19 @@ def test_a_server_without_parts_is_told(web: WebServer) -> None:
 
 def test_a_machine_without_network_is_told() -> None:
     url = f"http://127.0.0.1:{free_port()}/a.txt"
-    with pytest.raises(Unreachable, match=rf"^{url}: cannot be read: Cannot connect to host"):
+    with pytest.raises(
+        Unreachable,
+        match=rf"^{url}: cannot be read: Cannot connect to host [\d.:]+ \[.*\]; check the URL and",
+    ):
         find(url)
+
+
+def test_a_web_page_in_place_of_a_file_is_told(web: WebServer) -> None:
+    for path in ("/blob/a.csv", "/page.html"):
+        web.files[path], web.types[path] = b"<html></html>", "text/html; charset=utf-8"
+    with pytest.raises(Unreachable, match=r"/blob/a\.csv: the server sends a web page, not a file; give"):
+        find(f"{web.url}/blob/a.csv")
+    assert find_file(f"{web.url}/page.html").open().read() == b"<html></html>"
 
 
 def test_a_missing_package_is_told(monkeypatch) -> None:
@@ -230,6 +226,16 @@ SECRETS = [
     "https://example.org/a.txt?X-Amz-Signature=hunter2",
     "https://example.org/a.txt#hunter2",
     "s3://books/a.txt?token=hunter2",
+]
+UNREAD = [
+    (
+        "ftp://me:hunter2@example.org/a.txt",
+        r"^ftp://\.\.\.: URLs of this kind are not read; those of s3://, gs",
+    ),
+    ("HTTPS://example.org/a.txt", r"^HTTPS://example\.org/a\.txt: URLs of this kind are not read"),
+    ("file:///home/a.txt", r"file:///home/a\.txt: .* Name a file on this machine by its path$"),
+    ("s3://", r"^s3://: the server or bucket is missing; expected s3://PLACE/FILE$"),
+    ("http:///a.txt", r"^http:///a\.txt: the server or bucket is missing"),
 ]
 
 
@@ -251,12 +257,43 @@ def test_a_name_with_a_secret_is_refused_and_never_shown(name: str, tmp_path: Pa
     ["s3://books/a?.txt", "hf://datasets/me/books@main/a.txt", "https://a.org:8080/a@b.txt", "a?b=c#d"],
 )
 def test_names_without_secrets_pass(name: str) -> None:
-    refuse_secret(name)
+    assert check_url(name) == name
+
+
+@pytest.mark.parametrize(("name", "message"), UNREAD)
+def test_a_url_that_means_nothing_here_is_refused(name: str, message: str) -> None:
+    for read in (lambda: list_files([name]), lambda: find_labeled_file(name)):
+        with pytest.raises(UserError, match=message) as raised:
+            read()
+        assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("s3://books/run", r"^s3://books/run: a path on this machine was expected; .* may be URLs$"),
+        ("s3:/books/run", r"^s3://books/run: a path"),  # as `Path` has it
+        ("https://me:hunter2@hf.co/org/bert", r"^https://\.\.\.: a path .* hub has the name org/model$"),
+    ],
+)
+def test_what_is_written_or_loaded_is_on_this_machine(name: str, message: str, tmp_path: Path) -> None:
+    config = {"output_dir": str(tmp_path / "run"), "corpus": {"files": "classics"}}
+    others = (
+        {"output_dir": name},
+        {"corpus": {"files": "classics", "store": name}},
+        {"tokenizer": {"path": name}},
+    )
+    for other in (*others, {"model": {"init_from": name}}):
+        with pytest.raises(UserError, match=message.removeprefix("^").removesuffix("$")):
+            check_config(PretrainConfig, config | other, "config.yaml")
+    with pytest.raises(UserError, match=message) as raised:
+        refuse_elsewhere(name)
+    assert "hunter2" not in str(raised.value)
 
 
 def test_a_signed_address_behind_a_redirection_is_never_shown(web: WebServer) -> None:
     web.refused = {"/a.bin": f"{web.url}/signed.bin?X-Amz-Signature=hunter2", "/signed.bin": 500}
     with pytest.raises(Unreachable) as raised:
         find(f"{web.url}/a.bin")
-    assert re.search(r"a\.bin: cannot be read: 500", str(raised.value))
+    assert re.search(r"a\.bin: cannot be read: the server answered 500", str(raised.value))
     assert "hunter2" not in str(raised.value)

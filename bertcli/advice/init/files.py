@@ -1,5 +1,6 @@
 """The files that a user names: those of one kind, with the beginning of each."""
 
+import glob
 import itertools
 import shlex
 from collections import Counter, defaultdict
@@ -14,6 +15,7 @@ from bertcli.corpus.streams import BLOCK, read_blocks, silent
 from bertcli.samples import LABELED, SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
+from bertcli.system.urls import is_remote
 
 _MOST_FILES = 200
 """Largest number of files that are examined, evenly chosen; of rare suffixes, as many more."""
@@ -224,9 +226,13 @@ def _named_alone(
 ) -> tuple[list[str], list[CorpusFile]]:
     """Names that give files like the chosen ones and no unwanted file: globs by suffix, else each file."""
     patterns = sorted({f"*{full_suffix(each.path)}" for each in chosen})
-    folders = [Path(name) for name in names if Path(name).expanduser().is_dir()]
-    globs = [str(folder / "**" / pattern) for folder in folders for pattern in patterns]
     alone = [str(each.file.path) for each in chosen if each.file.listed]
+    folders = [name for name in names if _is_folder(name, files)]
+    globs = [
+        f"{name.rstrip('/')}/**/{pattern}" if is_remote(name) else str(Path(name) / "**" / pattern)
+        for name in folders
+        for pattern in patterns
+    ]
     given = [*alone, *(pattern for pattern in globs if _gives_any(pattern))]
     if "*" not in patterns and len(given) > len(alone):
         found = list_files(given, key="")
@@ -240,6 +246,13 @@ def _named_alone(
         )
     own = [file for file in files if file.name in wanted]
     return [str(file.path) for file in own], own
+
+
+def _is_folder(name: str, files: Sequence[CorpusFile]) -> bool:
+    """True for a folder, here or elsewhere, but not for a pattern or one of the files."""
+    if is_remote(name):
+        return not glob.has_magic(name) and all(name != str(file.path) for file in files)
+    return Path(name).expanduser().is_dir()
 
 
 def _gives_any(pattern: str) -> bool:

@@ -167,6 +167,9 @@ def write_finetuning(found: Found, output_dir: str, request: Request, report: Re
     seen, dev, test = split_files(found.seen)
     train, task = shown_name(seen.path), find_task(seen)
     report(f"found: {train}: {task.summary}")
+    if unused := [name for each in found.seen if (name := shown_name(each.path)) not in {train, dev, *test}]:
+        named = ", ".join(unused[:_NAMED]) + (", ..." if len(unused) > _NAMED else "")
+        report(f"left out: {named}: a run learns from one file and is evaluated on one")
     rows = look_at_rows(train, dev, task.keys, test=test, report=report)
     for line in rows.lines:
         report(f"  {line}")

@@ -14,8 +14,9 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import trained_length
 from bertcli.samples import LABELED
 from bertcli.system.errors import UserError
-from bertcli.system.remote import InputPath
+from bertcli.system.remote import InputPath, RemotePath, find_like, has_list
 from bertcli.system.terminal import Report
+from bertcli.system.urls import is_remote
 from bertcli.tasks.data_report import figures, overview
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
@@ -62,17 +63,18 @@ def split_of(path: InputPath) -> str:
     return "dev" if word in _DEV else "train" if word.startswith("train") else word
 
 
-def _beside(train: Seen) -> list[Path]:
+def _beside(train: Seen) -> Sequence[InputPath]:
     """Files for evaluation in the folder of the training file; their names differ only in the split."""
-    if not isinstance(train.path, Path):
-        return []
-    own = _without_split(train.path)
+    own, suffix = _without_split(train.path), full_suffix(train.path)
+    if isinstance(train.path, RemotePath):
+        there: Sequence[InputPath] = find_like(train.path, suffix)
+    else:
+        there = [path for path in sorted(train.path.parent.iterdir()) if path.is_file()]
     return [
         path
-        for path in sorted(train.path.parent.iterdir())
-        if full_suffix(path) == full_suffix(train.path)
+        for path in there
+        if full_suffix(path) == suffix
         and split_of(path) in ("dev", "test")
-        and path.is_file()
         and path != train.path
         and _without_split(path) in (own, "")
     ]
@@ -133,7 +135,8 @@ def look_at_rows(
     comments: dict[str, str] = {}
     labels = label_set(examples, settings)
     splits: dict[str, Sequence[Example]] = {"train": examples}
-    reason = "no file for evaluation is beside it; this share is split off"
+    lack = "is beside it" if not is_remote(train) or has_list(train) else "was given"
+    reason = f"no file for evaluation {lack}; this share is split off"
     if dev is not None:
         try:
             rows, skipped_of_dev = _read(dev, settings, report)

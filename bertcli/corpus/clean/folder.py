@@ -29,7 +29,8 @@ from bertcli.config.clean import CleanConfig
 from bertcli.config.corpus import CorpusConfig
 from bertcli.corpus.clean.rules import EDGE, Rule, without_shared
 from bertcli.corpus.streams import import_extra
-from bertcli.system.remote import InputPath, RemotePath, Status, is_remote
+from bertcli.system.remote import InputPath, RemotePath, Status
+from bertcli.system.urls import is_remote
 
 CODES: dict[Rule, int] = {rule: number for number, rule in enumerate(get_args(Rule), start=1)}
 """Rule -> its code in arrays, in their order; 0 means that a document stays."""
