@@ -106,6 +106,14 @@ def test_without_dev_data_the_last_model_is_kept(
     assert "None were measured" in (done.model / "README.md").read_text()
 
 
+def test_the_rate_is_decided_from_the_weights_and_kept(config: dict[str, Any], tmp_path: Path) -> None:
+    config["training"]["learning_rate"] = "auto"
+    run(config)
+    saved = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["training"]
+    assert saved["learning_rate"] == pytest.approx(1.4e-3, rel=0.1)  # 32 wide, weights of 0.0176
+    assert saved["optimizer"] == "adamw"
+
+
 @pytest.mark.parametrize("layers", [0, 1, 2])
 def test_frozen_layers_keep_their_weights_to_the_bit(
     config: dict[str, Any], files: Path, layers: int, capsys: pytest.CaptureFixture[str]
