@@ -38,7 +38,7 @@ def items(pairs: int, scored: bool) -> list[Item]:
             ids = torch.randint(5, VOCABULARY if number % 9 else 7, (length,), generator=generator)
             rows.append(Row(ids.tolist(), length))
         score = float(torch.randint(5, (), generator=generator)) if scored else None
-        found.append(Item(number, tuple(rows), score))
+        found.append(Item(number, tuple(rows), score, layout=[1] * len(rows)))
     return found
 
 
