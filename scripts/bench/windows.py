@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, default=256)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of bertcli alone")
     parser.add_argument("--loop", choices=["windows", "texts"], default="windows")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -50,7 +51,7 @@ def main() -> None:
         settings = write_model(Path(model), folder, options.max_length)
         write_texts(texts, options.texts, seed=1)
         lines = [json.loads(line)["text"] for line in texts.read_text(encoding="utf-8").splitlines()]
-        ours = our_answers(folder, options.batch_size)
+        ours = our_answers(folder, options.batch_size, options.precision)
         theirs = plain_loop(folder, settings, rows=1 if options.loop == "windows" else None)
         compare(ours, theirs, lines, rounds=options.rounds)
 

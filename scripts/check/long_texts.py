@@ -1,6 +1,6 @@
 """Texts whose label stands in their last fifth: the accuracy of `task.windows` first, mean and max.
 
-    python scripts/check/long_texts.py MODEL [--texts 160] [--dev 80] [--epochs 4] [--windows first mean max]
+    python scripts/check/long_texts.py MODEL [--texts 160] [--dev 80] [--epochs 3] [--windows first mean max]
 
 MODEL is any BERT folder; "minilm" as in scripts/bench/finetune.py. Each text has 200 to 2,000 words of the
 bundled books, as many short ones as long ones; its last fifth is a reader's opinion, good or bad. A row holds
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--texts", type=int, default=160)
     parser.add_argument("--dev", type=int, default=80)
-    parser.add_argument("--epochs", type=float, default=4)
+    parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--windows", nargs="+", default=["first", "mean", "max"])
     options = parser.parse_args()
