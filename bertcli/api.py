@@ -148,12 +148,15 @@ class Model:
         texts: str | Iterable[str],
         pooling: Literal["mean", "cls", "max"] | None = None,
         normalize: bool | None = None,
+        windows: Literal["first", "mean", "max"] | None = None,
     ) -> NDArray[np.float32]:
         """The vectors of `bertcli embed`, float32 [texts, hidden].
 
         Args:
             pooling: how a text's vector is made of its tokens; None: as the folder says, else the mean.
             normalize: true scales vectors to length 1; None: as the folder says, else false.
+            windows: how texts that are longer than a row are read (`task.windows`); None: as the folder says,
+                else first, which cuts them.
         """
         import numpy as np
 
@@ -163,9 +166,10 @@ class Model:
         several = _texts(texts)
         calls.one_of("pooling", pooling, None, "mean", "cls", "max")
         calls.one_of("normalize", normalize, None, False, True)
+        calls.one_of("windows", windows, None, "first", "mean", "max")
         embedder, folder = self._encoder
         cut = CutRows(folder)
-        embedder = embedder.reading(cut, mode=pooling, normalize=normalize)
+        embedder = embedder.reading(cut, mode=pooling, normalize=normalize, windows=windows)
         examples = [
             TextExample(f"text {number}", {"text": text}, (text,), label=None)
             for number, text in enumerate(several, start=1)

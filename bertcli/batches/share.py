@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,6 +51,22 @@ class Share:
         size = len(parts)
         numbers = [turn * self.num_ranks + self.rank for turn in range(turns)]
         return [MicroBatch(number, read(parts[number % size]), number >= size) for number in numbers]
+
+
+def in_parts(items: Iterable[T], most_rows: int, rows: Callable[[T], int]) -> list[list[T]]:
+    """The items in order, in parts of at most `most_rows` rows; an item with more is a part of its own.
+
+    `rows`: the number of an item's rows, which stay together.
+    """
+    parts: list[list[T]] = []
+    left = 0
+    for item in items:
+        if not parts or rows(item) > left:
+            parts.append([])
+            left = most_rows
+        parts[-1].append(item)
+        left -= rows(item)
+    return parts
 
 
 class BatchSizes:

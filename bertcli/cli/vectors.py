@@ -37,7 +37,10 @@ def embed(
         None, "Scale vectors to length 1. Default: the folder's own, else not.", "--normalize/--no-normalize"
     ),
     max_length: int | None = option(
-        None, "Most tokens of a text that are read. Default: the folder's own.", min=3, max=MOST_TOKENS
+        None, "Most tokens of a row. Default: the folder's own.", min=3, max=MOST_TOKENS
+    ),
+    windows: Literal["first", "mean", "max"] | None = option(
+        None, "Longer texts are cut (first), or read in windows. Default: the folder's own, else first."
     ),
     text: TextColumn = "text",
     columns: options.Columns = None,
@@ -83,7 +86,9 @@ def embed(
     if max_length is not None:
         check_length(folder, max_length, "--max-length")
     cut = outputs.CutRows(folder)
-    embedder = embedder.reading(cut, batch_size, mode=pooling, normalize=normalize, max_length=max_length)
+    embedder = embedder.reading(
+        cut, batch_size, mode=pooling, normalize=normalize, max_length=max_length, windows=windows
+    )
     examples = inputs.read_inputs(texts or [], input_, settings, report=say, is_table=format_ != "auto")
     vectors = cut.watch(embedder.embed(examples))
     if output is None:

@@ -30,6 +30,7 @@ def _known(type: str) -> str:
 Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare yes and no are no numbers
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
+WindowMode = Literal["first", "mean", "max"]
 ClassWeights = Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None
 
 
@@ -90,7 +91,15 @@ class TaskSettings(Section):
     max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0, le=MOST_TOKENS)] = 64
-    """Tokens that two windows of one text share, at most half of a window (tokens, questions)."""
+    """Tokens that two windows of one text share, at most half of a window (tokens, questions, `windows`)."""
+    windows: WindowMode = "first"
+    """classification, regression, sentence-embedding: what is read of a text that is longer than
+    `max_length`. first: its beginning alone; the rest is cut. mean, max: all of it, in windows; the logits of
+    the text are the mean or the highest of those of its windows, and so is its vector, for whose mean each
+    window counts by its tokens. Of a pair the longer text is divided; the other one is in every window."""
+    max_windows: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = 32
+    """Most windows of a text with `windows: mean` or `max`; what is after them is cut. Training holds all
+    windows of a row in memory at once."""
     multi_label: bool = False
     """classification: a text has any number of labels: a list, or a text with `label_separator` between
     them."""
@@ -129,6 +138,11 @@ class TaskSettings(Section):
         if self.label is None:
             return ()
         return tuple(self.label) if isinstance(self.label, list) else (self.label,)
+
+    @property
+    def in_windows(self) -> bool:
+        """True if a text that is longer than `max_length` is read in windows; else it is cut."""
+        return self.windows != "first" or import_task(self.type).in_windows
 
     @property
     def is_plain_text(self) -> bool:

@@ -1,12 +1,14 @@
 """How a sentence-transformers folder computes vectors: its `modules.json` and the files that it names."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from bertcli.config.task import PoolingMode
+from bertcli.config.task import PoolingMode, TaskSettings, WindowMode
 from bertcli.folders.config_file import read_architecture
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
@@ -42,7 +44,16 @@ class SentencePooling:
     normalize: bool
     """True if vectors are scaled to length 1."""
     max_length: int | None
-    """Most tokens in a row; longer texts are cut. None: the model's limit."""
+    """Most tokens in a row. None: the model's limit."""
+    windows: WindowMode = "first"
+    """How longer texts are read: `task.windows`, with `task.doc_stride` and `task.max_windows`."""
+    doc_stride: int = 64
+    max_windows: int = 32
+
+    def reading_as(self, settings: TaskSettings) -> SentencePooling:
+        """The same with the windows of a task."""
+        names = ("windows", "doc_stride", "max_windows")
+        return replace(self, **{name: getattr(settings, name) for name in names})
 
 
 PLAIN = SentencePooling("mean", normalize=False, max_length=None)

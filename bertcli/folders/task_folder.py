@@ -168,6 +168,16 @@ def folder_task(folder: Path) -> str | None:
     return task_type(config, find_family(config, str(path)))
 
 
+def vector_settings(folder: Path) -> TaskSettings | None:
+    """The settings of a model of vectors that bertcli fine-tuned; None for any other model."""
+    path = folder / "config.json"
+    own = read_json(path).get(SETTINGS)
+    vectors = [type for type in TASKS if task_class(type).head is None]
+    if not isinstance(own, dict) or own.get("type") not in vectors:
+        return None
+    return check_config(TaskSettings, own, f"{path}, {SETTINGS}")
+
+
 def refuse_vectors(task: str, folder: Path) -> None:
     """Raise `UserError` for a model of sentence vectors, which answers nothing."""
     if task_class(task).head is None:

@@ -10,7 +10,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.locate import find_onnx, resolve_model
 from bertcli.folders.model_folder import load_encoder_folder
 from bertcli.folders.sentence_transformers import PLAIN, read_pooling
-from bertcli.folders.task_folder import load_task_folder, read_task, refuse_vectors
+from bertcli.folders.task_folder import load_task_folder, read_task, refuse_vectors, vector_settings
 from bertcli.inference.onnx_model import HIDDEN, LOGITS, SPANS, OnnxModel
 from bertcli.inference.predict import Runner, default_batch_size, runner_of
 from bertcli.inference.vectors import Embedder
@@ -82,5 +82,7 @@ def open_encoder(model: Path, compute: Compute) -> tuple[Embedder, Path]:
         encoder = OnnxModel(place.file, read_architecture(folder / "config.json"))
         encoder.need(HIDDEN)
     pooling, size = read_pooling(folder) or PLAIN, default_batch_size(device)
+    if (settings := vector_settings(folder)) is not None:
+        pooling = pooling.reading_as(settings)
     embedder = Embedder(encoder, tokenizer, pooling, device=device, precision=precision, batch_size=size)
     return embedder, folder

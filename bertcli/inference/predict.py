@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from bertcli.batches.share import in_parts
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.task_folder import LoadedTask
@@ -95,13 +96,18 @@ def in_similar_lengths(
 
 
 def by_length(
-    rows: list[Encoded], batch_size: int, compute: Callable[[list[Encoded]], list[Result]]
+    rows: list[Encoded],
+    batch_size: int,
+    compute: Callable[[list[Encoded]], list[Result]],
+    size: Callable[[Encoded], int] = lambda row: 1,
 ) -> list[Result]:
-    """The results of `rows` in their order, computed on batches of rows of similar length."""
+    """The results of `rows` in their order, computed on batches of rows of similar length.
+
+    `size`: the number of rows in an item, which stay together.
+    """
     order = sorted(range(len(rows)), key=lambda i: rows[i].length)
     results: dict[int, Result] = {}
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
+    for chosen in in_parts(order, batch_size, rows=lambda i: size(rows[i])):
         results.update(zip(chosen, compute([rows[i] for i in chosen]), strict=True))
     return [results[i] for i in range(len(rows))]
 
@@ -111,7 +117,7 @@ class Runner:
     """A model that answers a task's items, batch by batch, without dropout.
 
     Attributes:
-        batch_size: the number of items of similar length in a batch.
+        batch_size: the number of rows of similar length in a batch; the rows of an item stay together.
         watch: called with the logits of each batch before they are split, for the loss.
         in_training: whether training goes on afterward, which reports itself that it diverged. FSDP cannot
             train parameters that it allocated in torch's inference mode, which is faster than
@@ -139,7 +145,7 @@ class Runner:
     def logits(self, items: Sequence[Item]) -> list[Tensor]:
         """The logits of each item, fp32 on the CPU. The model must be in evaluation mode."""
         with torch.no_grad() if self.in_training else torch.inference_mode():
-            return by_length(list(items), self.batch_size, self._compute)
+            return by_length(list(items), self.batch_size, self._compute, size=lambda item: len(item.rows))
 
     def predict(self, examples: Sequence[Any], items: Sequence[Item]) -> list[Prediction]:
         """The answer for each example; `items` are what `LabeledTask.encode` returned for them."""

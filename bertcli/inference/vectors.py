@@ -27,6 +27,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.files import is_cut, refuse_special
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.windows import Windows
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -73,14 +74,20 @@ class Embedder:
         """
         positions = self.model.architecture.usable_positions
         longest = positions if self.pooling.max_length is None else self.pooling.max_length
-        frame = self.tokenizer.frame
+        own = self.pooling
+        windows = Windows(own.windows, longest, own.doc_stride, most=own.max_windows)
         for some in in_buffers(texts, self.batch_size):
             encoded = self.tokenizer.encode_batch([text.texts[0] for text in some])
-            rows = [frame.fit(ids, None, longest) for ids in encoded]
-            self.count(row.length for row in rows)
-            vectors = by_length(rows, self.batch_size, self._compute)
-            for text, ids, row, vector_D in zip(some, encoded, rows, vectors, strict=True):
-                yield Embedded(text.texts[0], vector_D, len(ids) + frame.cost(pair=False) - row.length)
+            divided = [windows.divide(ids, None, self.tokenizer.frame) for ids in encoded]
+            rows = [row for each in divided for row in each.rows]
+            lengths = [row.length for row in rows]
+            self.count(lengths)
+            vectors_RD = torch.stack(by_length(rows, self.batch_size, self._compute))
+            vectors_ND = windows.join(vectors_RD, [len(each.rows) for each in divided], lengths)
+            for text, vector_D, each in zip(some, vectors_ND, divided, strict=True):
+                if own.normalize and len(each.rows) > 1:
+                    vector_D = F.normalize(vector_D, dim=-1)  # the mean of unit vectors is shorter
+                yield Embedded(text.texts[0], vector_D, each.dropped)
 
     def matrix(self, texts: Iterable[TextExample], cut: CutRows) -> Tensor:
         """The vectors of `texts`, fp32 [texts, hidden] on the CPU; `cut` counts them."""

@@ -21,10 +21,10 @@ from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import recognize_classes
 from bertcli.tasks.labels import class_labels, listed
-from bertcli.tasks.regression import TextTask, pair_ranking
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
+from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 
 THRESHOLD = 0.5
@@ -66,7 +66,10 @@ class Classification(TextTask):
     """One label a text by softmax, or any number of labels, each by a sigmoid (`multi_label`)."""
 
     type = "classification"
-    keys = ("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights")
+    keys = (
+        *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights"),
+        *("windows", "max_windows"),
+    )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
     label_set = staticmethod(class_labels)
@@ -145,7 +148,7 @@ class Classification(TextTask):
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         """Weighted cross-entropy (int64 [B]); binary cross-entropy with `multi_label` (float32 [B, C])."""
-        targets, logits = [item.target for item in batch.items], logits.float()
+        targets, logits = [item.target for item in batch.items], self.answers(logits, batch)
         if self.multi_label:
             targets_BC = torch.from_numpy(self._flags(targets)).float().to(logits.device)
             return Term(F.binary_cross_entropy_with_logits(logits, targets_BC, reduction="sum"))
@@ -154,7 +157,7 @@ class Classification(TextTask):
         return Term(F.cross_entropy(logits, targets_B, weights_C, reduction="sum"))
 
     def predict(self, example: TextExample, items: Items, logits: Logits) -> Classified:
-        logits_C = logits[0]
+        logits_C = self.logits_of_text(logits)
         if self.multi_label:
             numbers = (logits_C.sigmoid() >= THRESHOLD).nonzero()[:, 0].tolist()
         else:

@@ -13,7 +13,7 @@ from bertcli.system.terminal import Report
 from bertcli.tasks.data_report import describe
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
-from bertcli.tasks.supervised import Item, LabeledTask, build_task
+from bertcli.tasks.supervised import Item, LabeledTask, build_task, mean_length, num_tokens
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -32,6 +32,24 @@ class Split:
 
 
 @dataclass(frozen=True)
+class LabeledRows:
+    """The rows of labeled items, by which a run is planned.
+
+    Attributes:
+        mean_length: mean tokens of a row.
+        tokens: tokens of all rows.
+        largest: most rows of an item; they are always computed together.
+        joint: most rows of a step if one loss joins them, so that a second micro-batch would need a second
+            forward pass of both; None: the loss is a sum over items.
+    """
+
+    mean_length: float
+    tokens: int
+    largest: int = 1
+    joint: int | None = None
+
+
+@dataclass(frozen=True)
 class LabeledData:
     """A task and its encoded examples."""
 
@@ -39,9 +57,11 @@ class LabeledData:
     train: Split
     dev: Split | None
 
-    def joint_rows(self, batch_size: int) -> int | None:
-        """Rows of a step of `batch_size` items if one loss joins them; None if it is a sum over items."""
-        return batch_size * len(self.train.items[0].rows) if isinstance(self.task, JointTask) else None
+    def rows(self, batch_size: int) -> LabeledRows:
+        """The rows of the training items; `batch_size`: the items of a step."""
+        sizes = sorted((len(item.rows) for item in self.train.items), reverse=True)
+        joint = sum(sizes[:batch_size]) if isinstance(self.task, JointTask) else None
+        return LabeledRows(mean_length(self.train.items), num_tokens(self.train.items), sizes[0], joint=joint)
 
 
 def load_labeled_data(config: FinetuneConfig, tokenizer: Tokenizer, report: Report) -> LabeledData:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.config.task import TaskSettings
+from bertcli.system.errors import Finding
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import shortened
@@ -16,6 +17,8 @@ from bertcli.tasks.supervised import Items, full_lengths
 
 _LISTED = 12
 """Number of labels that are named; the others are counted."""
+CUT = 0.1
+"""Share of the rows that are cut at `max_length`; below it there is no finding."""
 _SHOWN = 3
 """Number of contradictions that are shown."""
 Splits = Mapping[str, Sequence[Example]]
@@ -26,6 +29,7 @@ def describe(splits: Splits, items: Mapping[str, Items], settings: TaskSettings)
     """Lines to print. The arguments are those of `figures`."""
     found = figures(splits, items, settings)
     doubts = label_doubts(found.get("counts", {}), splits, settings)
+    doubts = [*cut_rows(found, settings), *doubts]
     return overview(found) + _warnings(found) + [f"warning: {each.problem}; {each.mend}" for each in doubts]
 
 
@@ -40,6 +44,8 @@ def overview(found: dict[str, Any]) -> list[str]:
         of = "" if split == "train" else f" of {split}"
         longer = f"; {sizes['longer']:.1%} are {'read in several windows of' if windows else 'cut at'} "
         longer += f"{sizes['max_length']} (task.max_length)"
+        if sizes.get("cut"):
+            longer += f", and {sizes['cut']:.1%} are cut after the last one (task.max_windows)"
         lines.append(
             f"lengths{of}: median {sizes['median']:,} tokens, 95 % up to {sizes['p95']:,}, longest "
             f"{sizes['max']:,}{longer if sizes['longer'] else ''}"
@@ -59,25 +65,43 @@ def figures(splits: Splits, items: Mapping[str, Items], settings: TaskSettings) 
         each label, or for token-classification the entities of each type; regression has `values` {min, mean,
         max} instead. `duplicates` are rows that repeat an earlier one, with {across}: rows of dev whose text
         is in train. `lengths` has {median, p95, max, max_length, longer: share of the rows longer than
-        max_length} for each split. `windows` has their number in each split, for tasks that divide long
-        texts. `contradictions`: texts of train with several labels, {text, where, labels} each.
+        max_length} for each split, and with `task.windows` {cut: share of the rows that have more windows
+        than max_windows}. `windows` has their number in each split, where long texts are divided.
+        `contradictions`: texts of train with several labels, {text, where, labels} each.
     """
     train, dev = splits["train"], splits.get("dev")
-    in_windows = facts_of(settings.type).in_windows
     hashes = {split: _hashes(each) for split, each in splits.items()}
     repeated = {split: _repeated(each, hashes[split]) for split, each in splits.items()}
+    windows = {split: sum(item.windows for item in each) for split, each in items.items()}
     what, count = ("counts", _counts) if train[0].number is None else ("values", _values)
     return {
         "rows": {split: len(each) for split, each in splits.items()},
         what: {split: count(each) for split, each in splits.items()},
-        "lengths": {split: _lengths(each, settings.max_length) for split, each in items.items()},
-        **({"windows": {split: len(each) for split, each in items.items()}} if in_windows else {}),
+        "lengths": {split: _lengths(each, settings) for split, each in items.items()},
+        **({"windows": windows} if settings.in_windows else {}),
         "duplicates": {
             **{split: len(each) - len({e.texts for e in each}) for split, each in repeated.items()},
             **({} if dev is None else {"across": _across(train, dev, hashes)}),
         },
         "contradictions": _contradictions(repeated["train"]),
     }
+
+
+def cut_rows(found: dict[str, Any], settings: TaskSettings) -> Iterator[Finding]:
+    """A finding for each split of `figures` of whose rows many are cut at `max_length`."""
+    takes_windows = "windows" in facts_of(settings.type).keys
+    windows = "set task.windows: mean, which reads all of them in windows, or " if takes_windows else ""
+    for split, lengths in found["lengths"].items():
+        if not settings.in_windows and lengths["longer"] > CUT:
+            problem = (
+                f"{lengths['longer']:.1%} of the rows of {split} are cut at {settings.max_length} tokens"
+            )
+            yield Finding(problem, f"{windows}{longer_rows(lengths)}", share=lengths["longer"])
+
+
+def longer_rows(lengths: dict[str, Any]) -> str:
+    """How to give rows of these `lengths` of `figures` more room."""
+    return f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)"
 
 
 def _hashes(examples: Sequence[Example]) -> NDArray[np.int64]:
@@ -101,16 +125,21 @@ def _across(train: Sequence[Example], dev: Sequence[Example], hashes: Mapping[st
     return sum(each.texts in texts for each in _among(dev, np.isin(hashes["dev"], hashes["train"])))
 
 
-def _lengths(items: Items, max_length: int) -> dict[str, Any]:
+def _lengths(items: Items, settings: TaskSettings) -> dict[str, Any]:
     """Figures on the tokens of each row, special ones included, before it was cut or divided into windows."""
     lengths = full_lengths(items)
     return {
         "median": int(np.median(lengths)),
         "p95": int(np.percentile(lengths, 95)),
         "max": int(max(lengths)),
-        "max_length": max_length,
-        "longer": float(np.mean(np.array(lengths) > max_length)),
+        "max_length": settings.max_length,
+        "longer": float(np.mean(np.array(lengths) > settings.max_length)),
+        **({} if settings.windows == "first" else {"cut": _share_cut(items)}),
     }
+
+
+def _share_cut(items: Items) -> float:
+    return sum(item.dropped > 0 for item in items) / len(items)
 
 
 def _values(examples: Sequence[Example]) -> dict[str, float]:

@@ -23,6 +23,7 @@ class ConfiguredTask(Protocol):
     formats: tuple[str, ...]
     names_columns: bool
     head: str | None
+    in_windows: bool
 
     def usual_settings(self, values: dict[str, Any]) -> dict[str, Any]: ...
     def check_settings(self, settings: Any) -> None: ...

@@ -1,10 +1,8 @@
 """A text or a pair -> a row, and a number from it (STS-B in Devlin et al. 2019, section 4.1)."""
 
 import math
-from abc import abstractmethod
-from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,49 +19,16 @@ from bertcli.system.terminal import Report, number
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_number, text_examples
-from bertcli.tasks.labeled_texts import may_be_labeled_texts, recognize_numbers
-from bertcli.tasks.scores import correlation_scores, reranking_scores
+from bertcli.tasks.labeled_texts import recognize_numbers
+from bertcli.tasks.scores import correlation_scores
 from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
-from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
+from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.table import BadRow, Row
+from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
-from bertcli.tokenizer.tokenizer import Tokenizer
 
 LARGEST, FINEST = 1e30, 1e-5
 """Largest number that can be learned; least standard deviation that fp32 can hold, as a share of the mean."""
-
-
-class TextTask(LabeledTask):
-    """A task with a row for each text or pair, which the head reads as a whole."""
-
-    head = "sequences"
-    pipeline_tag = "text-classification"
-    may_be_in = staticmethod(may_be_labeled_texts)
-
-    @abstractmethod
-    def target(self, label: Any) -> Any:
-        """The target of the loss for a label."""
-
-    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> list[Item]:
-        """An item for each example."""
-        frame = tokenizer.frame
-        items: list[Item] = []
-        for place, (example, (a, *others)) in enumerate(encode_texts(examples, tokenizer)):
-            row = frame.fit(a, others[0] if others else None, self.settings.max_length)
-            row = replace(row, ids=array("i", row.ids))  # a list takes five times the memory
-            full = len(a) + sum(map(len, others)) + frame.cost(bool(others))
-            answer = None if example.label is None else self.target(example.label)
-            items.append(Item(place, (row,), answer, dropped=full - row.length, full_length=full))
-        return items
-
-
-def pair_ranking(
-    examples: Sequence[TextExample], labels: Sequence[float], scores: Sequence[float]
-) -> dict[str, float]:
-    """`tasks.scores.reranking_scores` of pairs, by their first texts; empty for single texts."""
-    if any(len(example.texts) == 1 for example in examples):
-        return {}
-    return reranking_scores([example.texts[0] for example in examples], labels, scores)
 
 
 @dataclass(frozen=True)
@@ -94,7 +59,7 @@ class Regression(TextTask):
     """
 
     type = "regression"
-    keys = ("sigmoid",)
+    keys = ("sigmoid", "windows", "max_windows")
     table_examples = staticmethod(partial(text_examples, read=_read))
     recognize = staticmethod(recognize_numbers)
     metric = "pearson_spearman"
@@ -144,9 +109,10 @@ class Regression(TextTask):
         return Term(total, unit=scale**2)
 
     def predict(self, example: TextExample, items: Items, logits: Logits) -> Value:
+        (logit,) = self.logits_of_text(logits)
         if self.settings.sigmoid:
-            return Value(float(logits[0].sigmoid()))
-        return Value(float(logits[0]) * self.standardization.scale + self.standardization.mean)
+            return Value(float(logit.sigmoid()))
+        return Value(float(logit) * self.standardization.scale + self.standardization.mean)
 
     def is_right(self, example: TextExample, prediction: Value) -> bool:
         """True if the error is below 0.5: a number is not right or wrong, but users look for large errors."""
@@ -185,9 +151,10 @@ class Regression(TextTask):
         return _number(example), prediction.value
 
     def output(self, example: TextExample, items: Items, logits: Logits, target: int | None) -> Output:
-        """The value itself."""
+        """The value itself; of several windows, the highest one."""
         value = self.predict(example, items, logits).value
-        return Output(f"{value:.4f}", lambda logits_B1: logits_B1[:, 0])
+        (windows_W1,) = logits
+        return Output(f"{value:.4f}", lambda logits_B1: logits_B1[:, 0], row=int(windows_W1.argmax()))
 
 
 def _standardization(examples: Sequence[TextExample], report: Report) -> Standardization:

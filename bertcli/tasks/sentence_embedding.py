@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Log
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
+from bertcli.tasks.windows import Windows
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -66,7 +68,7 @@ class SentenceEmbedding(LabeledTask, JointTask):
     """
 
     type = "sentence-embedding"
-    keys = ("scale", "pooling")
+    keys = ("scale", "pooling", "windows", "max_windows")
     names_columns = False
     any_texts = True
     head = None
@@ -76,6 +78,7 @@ class SentenceEmbedding(LabeledTask, JointTask):
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
         super().__init__(settings, labels)
+        self.windows = Windows.of(settings)
         self.has_scores = settings.label is not None
         self.metric = "spearman" if self.has_scores else "mrr"
         marks: dict[Kind, str] = {} if self.has_scores else {"right": "right", "given": "given"}
@@ -105,19 +108,24 @@ class SentenceEmbedding(LabeledTask, JointTask):
         return SimilarExample(where, columns, tuple(texts), score=None)
 
     def encode(self, examples: Sequence[SimilarExample], tokenizer: Tokenizer) -> list[Item]:
-        """An item for each example, with a row for each text; plain text has two equal rows."""
+        """An item for each example, with a row for each window of each text; plain text is there twice.
+
+        The layout is the number of windows of each text.
+        """
         frame = tokenizer.frame
         items = []
         for number, (example, texts) in enumerate(encode_texts(examples, tokenizer)):
-            rows = tuple(frame.fit(ids, None, self.settings.max_length) for ids in texts)
-            lengths = [len(ids) + frame.cost(pair=False) for ids in texts]
-            dropped = sum(lengths) - sum(row.length for row in rows)
-            rows = rows * 2 if len(rows) == 1 else rows
-            items.append(Item(number, rows, example.score, dropped=dropped, full_length=max(lengths)))
+            divided = [self.windows.divide(ids, None, frame) for ids in texts]
+            dropped, full = sum(each.dropped for each in divided), max(map(len, texts)) + frame.cost(False)
+            divided = divided * 2 if len(divided) == 1 else divided
+            layout = [len(each.rows) for each in divided]
+            sizes = {"dropped": dropped, "full_length": full, "windows": max(layout)}
+            rows = tuple(row for each in divided for row in each.rows)
+            items.append(Item(number, rows, example.score, layout=layout, **sizes))
         return items
 
     def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
-        """The vectors of all texts, [rows, D]; on a CPU those of similar length are computed together."""
+        """The vectors of all rows, [rows, D]; on a CPU those of similar length are computed together."""
         if batch.device.type != "cpu":
             return super().outputs(model, batch)
         rows = [row for item in batch.items for row in item.rows]
@@ -130,8 +138,10 @@ class SentenceEmbedding(LabeledTask, JointTask):
         return self.term(outputs, LabeledBatch(items, batches[0].pad_id))
 
     def answers(self, logits: Tensor, batch: LabeledBatch) -> Tensor:
-        """The vectors, [items, texts, D]."""
-        return logits.float().unflatten(0, (len(batch.items), -1))
+        """The vectors of the texts, [items, texts, D]."""
+        sizes = [size for item in batch.items for size in item.layout]
+        lengths = [row.length for item in batch.items for row in item.rows]
+        return self.windows.join(logits.float(), sizes, lengths).unflatten(0, (len(batch.items), -1))
 
     def term(self, logits: Tensor, batch: LabeledBatch) -> Term:
         vectors_BCD = self.answers(logits, batch)
@@ -223,4 +233,5 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 def _keys(item: Item) -> tuple[compared.Key, ...]:
     """The key of each text; texts are equal if the model reads the same tokens."""
-    return tuple(tuple(row.ids) for row in item.rows)
+    rows = iter(item.rows)
+    return tuple(tuple(id_ for row in islice(rows, size) for id_ in row.ids) for size in item.layout)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertcli.batches.batch import RowBatch, batch_of
-from bertcli.batches.share import MicroBatch, Share
+from bertcli.batches.share import MicroBatch, Share, in_parts
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
@@ -34,15 +34,16 @@ NEVER = -1e30
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The smallest part of a batch: a row, or the rows of all choices of one question.
+    """The smallest part of a batch: a row, or rows that are answered together: choices, windows, texts.
 
     Attributes:
         example: the number of its example among those encoded together.
         rows: the input of the model.
         target: the right answer, in the task's own form; None if unlabeled.
         layout: the places of words or characters, from which `predict` maps the answer to the text.
-        dropped: tokens of the example that were cut off, because its longest row was full.
+        dropped: tokens of the example that are in none of its rows.
         full_length: tokens of the complete example as one row, with the special ones, before any cut.
+        windows: rows that its longest text is divided into.
     """
 
     example: int
@@ -51,6 +52,7 @@ class Item:
     layout: Any = None
     dropped: int = 0
     full_length: int = 0
+    windows: int = 1
 
     @property
     def length(self) -> int:
@@ -74,7 +76,7 @@ class LabeledBatch:
     @property
     def num_tokens(self) -> int:
         """Real tokens, without padding."""
-        return sum(len(row.ids) for item in self.items for row in item.rows)
+        return num_tokens(self.items)
 
     @cached_property
     def rows(self) -> RowBatch:
@@ -87,14 +89,8 @@ class LabeledBatch:
 
     def micro_batches(self, share: Share) -> list[MicroBatch]:
         """One rank's share of the step, items of similar length together; an item is never split."""
-        parts: list[list[Item]] = []
-        rows = 0
-        for item in sorted(self.items, key=lambda item: -item.length):
-            if not parts or rows + len(item.rows) > share.micro_batch_size:
-                parts.append([])
-                rows = 0
-            parts[-1].append(item)
-            rows += len(item.rows)
+        longest_first = sorted(self.items, key=lambda item: -item.length)
+        parts = in_parts(longest_first, share.micro_batch_size, rows=lambda item: len(item.rows))
         return share.of(parts, lambda items: replace(self, items=tuple(items)))
 
 
@@ -221,10 +217,14 @@ def encode_texts(
         yield from ((example, [next(ids) for _ in example.texts]) for example in some)
 
 
+def num_tokens(items: Items) -> int:
+    """The number of tokens of all rows of all items."""
+    return sum(len(row.ids) for item in items for row in item.rows)
+
+
 def mean_length(items: Items) -> float:
     """The mean number of tokens of a row, over all rows of all items."""
-    lengths = [len(row.ids) for item in items for row in item.rows]
-    return sum(lengths) / len(lengths)
+    return num_tokens(items) / sum(len(item.rows) for item in items)
 
 
 def full_lengths(items: Items) -> list[int]:

@@ -227,7 +227,7 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
         loop=loop,
         order=order,
         metric=metric,
-        share=own_share(training, data.joint_rows(training.batch_size)),
+        share=own_share(training, data.rows(training.batch_size).joint),
         steps=steps,
         best=best,
         steps_per_epoch=order.steps_per_epoch,

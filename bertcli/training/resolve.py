@@ -29,9 +29,8 @@ from bertcli.system import hardware
 from bertcli.system.errors import UserError
 from bertcli.system.memory import StepSizes
 from bertcli.system.terminal import say
-from bertcli.tasks.data import LabeledData
+from bertcli.tasks.data import LabeledData, LabeledRows
 from bertcli.tasks.files import check_extras, find_labeled_file
-from bertcli.tasks.supervised import mean_length
 from bertcli.training import ranks
 from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import check_tensorboard
@@ -81,14 +80,13 @@ def decide_finetuning(
     recipe: FinetuneRecipe, architecture: Architecture, data: LabeledData
 ) -> DecidedFinetuning:
     """The config with every value that the run will use. Raises `UserError` for a device that is missing."""
-    items = data.train.items
+    rows = data.rows(recipe.training.batch_size)
     training = decide_loop(
         recipe.training,
         architecture,
         recipe.task.max_length,
-        tokens=recipe.training.epochs * sum(item.length for item in items),
-        mean_length=mean_length(items),
-        joint_rows=data.joint_rows(recipe.training.batch_size),
+        tokens=recipe.training.epochs * rows.tokens,
+        labeled=rows,
     )
     return as_kind(DecidedFinetuning, recipe, {"training": training})
 
@@ -99,17 +97,14 @@ def decide_loop(
     length: int,
     tokens: float,
     predicted: float = 0.0,
-    mean_length: float | None = None,
-    joint_rows: int | None = None,
+    labeled: LabeledRows | None = None,
 ) -> DecidedLoop:
     """The training section with every `auto` decided, for rows of at most `length` tokens.
 
     Args:
         tokens: number of tokens of the complete run.
         predicted: the share of tokens whose word is predicted.
-        mean_length: mean tokens of a labeled row; None: the rows are full.
-        joint_rows: number of rows in the largest step, if one loss joins them: a second micro-batch would
-            need a second forward pass of both. None: the loss is a sum over rows.
+        labeled: the rows of labeled items; None: the rows are full.
 
     Raises `UserError` for a device that is missing.
     """
@@ -125,16 +120,20 @@ def decide_loop(
         on_cpu=device.type == "cpu",
     )
     num_ranks = ranks.num_local_ranks()
+    joint = labeled.joint if labeled else None
     if micro_batch_size == "auto":
-        at_most = joint_rows or min(training.largest_batch, hardware.fast_rows(sizes, mean_length))
+        fast = hardware.fast_rows(sizes, labeled.mean_length if labeled else None)
+        at_most = joint or min(training.largest_batch, fast)
         micro_batch_size = hardware.fitting_rows(
             architecture, sizes, at_most=at_most, device=device, num_local_ranks=num_ranks
         )
-    micro_batch_size = min(micro_batch_size, joint_rows or training.largest_batch)
+    micro_batch_size = min(micro_batch_size, joint or training.largest_batch)
+    at_once = max(micro_batch_size, labeled.largest if labeled else 1)
     if warning := hardware.crowded(
-        architecture, replace(sizes, rows=micro_batch_size), device, num_local_ranks=num_ranks
+        architecture, replace(sizes, rows=at_once), device, num_local_ranks=num_ranks
     ):
-        say(warning)
+        fewer = at_once > micro_batch_size
+        say(f"{warning}; a row has {at_once} windows: task.max_windows limits them" if fewer else warning)
     compiled = training.compile
     if compiled == "auto":
         compiled = is_worth_compiling(
@@ -164,12 +163,12 @@ def loop_settings(
     )
 
 
-def own_share(training: DecidedLoop, joint_rows: int | None = None) -> Share:
+def own_share(training: DecidedLoop, joint: int | None = None) -> Share:
     """This rank's share of each step; in the largest step every rank has rows, if there are enough.
 
-    `joint_rows`: as in `decide_loop`.
+    `joint`: as in `tasks.data.LabeledRows`.
     """
-    rows_a_rank = math.ceil((joint_rows or training.largest_batch) / ranks.num_ranks())
+    rows_a_rank = math.ceil((joint or training.largest_batch) / ranks.num_ranks())
     return Share(min(training.micro_batch_size, rows_a_rank), ranks.rank(), ranks.num_ranks())
 
 

@@ -87,7 +87,8 @@ def step(options: argparse.Namespace) -> None:
     model = VectorModel(sizes)
     ids_NT = torch.randint(VOCABULARY, (2 * options.pairs, options.length)).tolist()
     rows = [Row(ids, options.length) for ids in ids_NT]
-    items = [Item(number, (rows[2 * number], rows[2 * number + 1]), None) for number in range(options.pairs)]
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    items = [Item(number, pair, None, layout=[1, 1]) for number, pair in enumerate(pairs)]
     task = SentenceEmbedding(TaskSettings(type="sentence-embedding", text=["a", "b"]))
     batches = LabeledBatch(tuple(items), pad_id=0).micro_batches(Share(options.texts))
     settings = LoopSettings(0, CPU, "fp32", max_grad_norm=float("inf"), rate=lambda step: 0.0)

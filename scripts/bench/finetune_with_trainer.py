@@ -135,7 +135,7 @@ class TokenFeatures:
 
 def row_scores(logits: np.ndarray, dev: list[Any], config: FinetuneConfig, labels: tuple[str, ...]) -> Any:
     task = build_task(config.task.settings, labels)
-    predicted = [task.predict(each, [], [torch.tensor(row)]) for each, row in zip(dev, logits, strict=True)]
+    predicted = [task.predict(each, [], [torch.tensor([row])]) for each, row in zip(dev, logits, strict=True)]
     return task.score(dev, predicted)
 
 

@@ -29,6 +29,7 @@ import torch
 
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.predict import Runner, default_batch_size, predict_stream
+from bertcli.system.hardware import Precision
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.supervised import build_task
 
@@ -80,10 +81,12 @@ def compare(model: Path, texts: list[str], rounds: int, batch_size: int) -> None
     print(f"median, {len(texts):,} texts, {torch.get_num_threads()} threads: {described(*middles)}")
 
 
-def our_answers(model: Path, batch_size: int) -> Callable[[list[str]], list[str]]:
+def our_answers(
+    model: Path, batch_size: int, precision: Precision = "fp32"
+) -> Callable[[list[str]], list[str]]:
     loaded = load_task_folder(model)
     task = build_task(loaded.settings, loaded.labels)
-    runner = Runner(loaded.model.eval(), task, loaded.tokenizer, CPU, "fp32", batch_size)
+    runner = Runner(loaded.model.eval(), task, loaded.tokenizer, CPU, precision, batch_size)
 
     def answer(texts: list[str]) -> list[str]:
         examples = (TextExample("", {"text": text}, (text,), None) for text in texts)

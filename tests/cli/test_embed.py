@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.folders.folders import saved_model, saved_task
+from bertcli.config.task import TaskSettings
+from bertcli.folders.task_folder import declare_task
+from tests.folders.folders import change_config, saved_model, saved_task, saved_vectors
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,21 @@ def test_the_folders_own_settings_are_obeyed_unless_others_are_given(run_bertcli
 def test_texts_that_were_cut_are_counted(run_bertcli, folder):
     _, _, err = run_bertcli("embed", folder, "the cat " * 10, "a dog")
     assert err == "1 of 2 rows were longer than the model reads, and were cut\n"
+
+
+def test_long_texts_are_read_in_windows_as_asked_or_as_the_model_was_trained(run_bertcli, tmp_path):
+    saved_vectors(tmp_path)
+    text, found = "the cat sat on the mat in the dark " * 3, []
+    asked = run_bertcli("embed", tmp_path, text, "--windows", "max")
+    settings = TaskSettings(type="sentence-embedding", max_length=16, windows="max")
+    change_config(tmp_path, **declare_task(settings, ()).keys)
+    for code, out, err in (asked, run_bertcli("embed", tmp_path, text)):
+        assert (code, err) == (0, "")
+        found += vectors(out)
+    assert found[0] == found[1]
+    code, out, err = run_bertcli("embed", tmp_path, text, "--windows", "first")
+    assert err == "1 of 1 rows were longer than the model reads, and were cut\n"
+    assert vectors(out) != [found[0]]
 
 
 def test_a_blank_text_has_a_vector_and_is_named(run_bertcli, folder):

@@ -26,7 +26,7 @@ from bertcli.folders.onnx_graph import ExportedModel
 from bertcli.folders.onnx_source import MOST_BYTES
 from bertcli.tasks.files import read_examples
 from tests.finetunes import run, spam_config, write_model, write_spam
-from tests.folders.folders import saved_model, saved_task
+from tests.folders.folders import change_config, saved_model, saved_task
 
 NODE_MODULES = os.environ.get("BERTCLI_NODE_MODULES", "node_modules")
 """A folder in which `npm install @huggingface/transformers` has put its packages."""
@@ -117,6 +117,23 @@ def test_a_fine_tuned_model_predicts_the_same_as_onnx(run_bertcli, spam: Pair) -
     (done,) = answers(spam.out)
     assert code == 0
     assert done["int8"]["agreement"] == {"equal": sum(equal) / len(equal), "answers": 32}
+
+
+def test_long_texts_are_read_in_the_same_windows(run_bertcli, spam: Pair, tmp_path) -> None:
+    given, found = ("--input", spam.model.parent / "dev.tsv"), []
+    for model in (spam.model / "model", spam.onnx):
+        folder = Path(shutil.copytree(model, tmp_path / model.name))
+        own = json.loads((folder / "config.json").read_text())["bertcli_task"]
+        for mode in ("first", "mean", "max"):
+            windows = {"max_length": 16, "doc_stride": 4, "windows": mode}
+            change_config(folder, bertcli_task=own | windows)
+            code, out, err = run_bertcli("predict", folder, *given)
+            assert (code, "were cut" in err) == (0, mode == "first")
+            found.append([row["probabilities"]["spam"] for row in answers(out)])
+    first, mean, highest = found[:3]
+    assert found[3:] == [pytest.approx(each, abs=1e-5) for each in (first, mean, highest)]
+    assert first != pytest.approx(mean, abs=1e-3)
+    assert mean != pytest.approx(highest, abs=1e-3)
 
 
 def test_what_is_printed_in_json(spam: Pair) -> None:

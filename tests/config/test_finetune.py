@@ -94,6 +94,12 @@ WORDS = {"type": "token-classification"}
         ({"quoting": "yes"}, "task.quoting: input should be 'auto', 'csv' or 'none'"),
         ({"max_length": 8}, "task.max_length: input should be greater than or equal to 16, got 8"),
         ({"doc_stride": -1}, "task.doc_stride: input should be greater than or equal to 0, got -1"),
+        (
+            {**WORDS, "windows": "mean"},
+            "windows: mean is for type: classification or regression or sentence-embedding, not token-class",
+        ),
+        ({"windows": "all"}, "task.windows: input should be 'first', 'mean' or 'max', got 'all'"),
+        ({"max_windows": 0}, "task.max_windows: input should be greater than or equal to 1, got 0"),
         ({"dev": "a", "dev_fraction": 0.1}, "give dev or dev_fraction, not both"),
         ({"dev_fraction": 1.0}, "task.dev_fraction: input should be less than 1, got 1.0"),
         (

@@ -201,12 +201,13 @@ def test_fine_tuning_and_judging_on_three_ranks(tmp_path: Path) -> None:
     assert three == one
 
 
-def test_fine_tuning_goes_on_in_parts_from_an_evaluation(tmp_path: Path) -> None:
+def test_fine_tuning_in_windows_goes_on_in_parts_from_an_evaluation(tmp_path: Path) -> None:
     files = spam_files(tmp_path / "files")
 
     def config(name: str, **training: Any) -> Path:
         value = spam_config(files, output_dir=str(tmp_path / name), evaluation={"every_steps": 1})
         value["training"] |= training
+        value["task"] |= {"windows": "mean", "doc_stride": 8}
         return write_config(tmp_path / f"{name}.yaml", value)
 
     alone, stopped = tmp_path / "alone", tmp_path / "stopped"

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import torch
 
+from bertcli.batches.batch import batch_of
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.attributions import Decision, answer_names, decide, find_answer
 from bertcli.inference.inputs import read_inputs
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
+from bertcli.tasks.supervised import CPU, build_task
+from bertcli.tasks.words import word_spans
 from tests.folders.folders import LABELS, saved_task
 
 TEXTS = {
@@ -61,6 +64,25 @@ def test_of_a_label_it_is_its_logit(models: dict[str, LoadedTask]):
             decision = asked(models, kind, target)
             assert decision.answer == label
             assert decision.logit(output(loaded, decision)) == logits_C[target]
+
+
+@pytest.mark.parametrize("kind", ["multi-label", "regression"])
+def test_of_a_long_text_it_is_that_of_the_window_where_it_is_highest(
+    models: dict[str, LoadedTask], kind: str
+):
+    loaded = models[kind]
+    settings = loaded.settings.model_copy(
+        update={"max_length": 16, "doc_stride": 4, "windows": "max", "text": "text"}
+    )
+    text = "The cats sat on the mat. A dog ran in the dark house of night, and he sat in it. " * 2
+    example = next(read_inputs([text], None, settings, report=print))
+    decision = decide(replace(loaded, settings=settings), example)
+    (item,) = build_task(settings, loaded.labels).encode([example], loaded.tokenizer)
+    with torch.no_grad():
+        logits = [float(decision.logit(loaded.model(*batch_of([row], 0, CPU)))) for row in item.rows]
+    assert list(decision.read.row.ids) == list(item.rows[logits.index(max(logits))].ids)
+    words = [word.text for word in decision.read.words]
+    assert " ".join(words) in " ".join(text[start:end] for start, end in word_spans(text))
 
 
 def test_of_a_value_it_is_the_value(models: dict[str, LoadedTask]):

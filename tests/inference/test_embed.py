@@ -76,6 +76,21 @@ def test_vectors_are_those_of_transformers_and_sentence_transformers(
         torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_vector_of_a_long_text_is_the_mean_over_the_tokens_of_its_windows(
+    folder: Path, normalize: bool
+) -> None:
+    pooling = SentencePooling("mean", normalize, max_length=6, windows="mean", doc_stride=0)
+    parts = ["a dog ran on", "the mat in the", "dark night"]
+    cut = embedder(folder, SentencePooling("mean", normalize, max_length=6), 2)
+    expected_D = (torch.tensor([[6.0], [6.0], [4.0]]) * vectors(cut, parts)).sum(dim=0) / 16
+    expected_D = expected_D / expected_D.norm() if normalize else expected_D
+    for batch_size in (1, 2, 16):
+        found = vectors(embedder(folder, pooling, batch_size), TEXTS)
+        torch.testing.assert_close(found[2], expected_D, rtol=0, atol=1e-5)
+        torch.testing.assert_close(found[:2], vectors(cut, TEXTS[:2]), rtol=0, atol=1e-5)
+
+
 def test_long_texts_are_cut_where_the_model_or_the_folder_ends(folder: Path) -> None:
     text = TextExample("here", {}, ("the cat " * 20,), None)
     for longest, dropped in ((None, 42 - ODD.max_positions), (8, 34)):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertcli.batches.batch import batch_of
 from bertcli.config.task import TaskSettings
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference import predict as buffers
@@ -111,6 +112,23 @@ def test_only_a_bounded_stretch_is_read_ahead(loaded: LoadedTask, monkeypatch: p
     assert read == 2 * buffers.BUFFERED_BATCHES
     monkeypatch.setattr(buffers, "BUFFERED_CHARACTERS", 30)
     assert [len(some) for some in buffers.in_buffers([example("the cat sat")] * 7, 2)] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("mode", ["mean", "max"])
+def test_windows_of_long_texts_are_joined_in_any_company(loaded: LoadedTask, mode: str) -> None:
+    changed = {"max_length": 16, "doc_stride": 4, "windows": mode, "max_windows": 2}
+    long = replace(loaded, settings=loaded.settings.model_copy(update=changed))
+    longest = TEXTS[3]
+    (item,) = runner(long, 1).task.encode([example(longest)], loaded.tokenizer)
+    assert (len(item.rows), item.dropped) == (2, 32 - 24)
+    with torch.no_grad():
+        logits_WC = torch.cat([loaded.model(*batch_of([row], 0, torch.device("cpu"))) for row in item.rows])
+    joined_C = logits_WC.mean(dim=0) if mode == "mean" else logits_WC.max(dim=0).values
+    for batch_size in (1, 3, 64):
+        found = torch.tensor(probabilities(long, TEXTS, batch_size))
+        torch.testing.assert_close(found[3], joined_C.sigmoid(), rtol=0, atol=1e-5)
+        alone = torch.tensor(probabilities(loaded, TEXTS[:1], 1))
+        torch.testing.assert_close(found[:1], alone, rtol=0, atol=1e-5)
 
 
 def test_what_does_not_fit_is_counted(loaded: LoadedTask) -> None:

@@ -86,12 +86,12 @@ def test_several_labels_have_a_sigmoid_each() -> None:
     batch, logits_BC = batch_of(task, examples), torch.tensor([[-1.0, 3.0, 0.5], [-2.0, 0.1, -0.1]])
     expected = F.binary_cross_entropy_with_logits(logits_BC, torch.tensor([[0.0, 1, 1], [0, 0, 0]]))
     torch.testing.assert_close(task.term(logits_BC, batch).loss / task.count(batch), expected)
-    predictions = [task.predict(e, [], [row]) for e, row in zip(examples, logits_BC, strict=True)]
+    predictions = [task.predict(e, [], [row[None]]) for e, row in zip(examples, logits_BC, strict=True)]
     assert [prediction.labels for prediction in predictions] == [("fair", "good"), ("fair",)]
     assert [task.is_right(e, p) for e, p in zip(examples, predictions, strict=True)] == [True, False]
     assert task.score(examples, predictions)["subset_accuracy"] == 0.5
     assert predictions[0].as_json()["label"] == ["fair", "good"]
-    assert task.predict(examples[0], [], [torch.tensor([0.0, -0.0, -1e-6])]).labels == ("bad", "fair")
+    assert task.predict(examples[0], [], [torch.tensor([[0.0, -0.0, -1e-6]])]).labels == ("bad", "fair")
 
 
 def test_pairs_are_ranked_by_the_probability_of_a_single_label() -> None:
@@ -99,14 +99,14 @@ def test_pairs_are_ranked_by_the_probability_of_a_single_label() -> None:
     for labels, ranked in ((("fits",), True), (("fits", "long"), False)):
         task = Classification(settings(multi_label=True), labels)
         rows = [torch.full((len(labels),), value) for value in (1.5, 0.5)]
-        predictions = [task.predict(e, [], [row]) for e, row in zip(examples, rows, strict=True)]
+        predictions = [task.predict(e, [], [row[None]]) for e, row in zip(examples, rows, strict=True)]
         scores = task.score(examples, predictions)
         assert scores.get("map") == (0.5 if ranked else None)
 
 
 def test_the_likeliest_label_is_given_with_all_probabilities() -> None:
     task = Classification(settings(), LABELS)
-    prediction = task.predict(EXAMPLES[0], [], [torch.tensor([0.0, 1.0, 2.0])])
+    prediction = task.predict(EXAMPLES[0], [], [torch.tensor([[0.0, 1.0, 2.0]])])
     assert prediction.as_json()["label"] == "good"
     assert sum(prediction.probabilities.values()) == pytest.approx(1.0)
     assert list(prediction.probabilities) == list(LABELS)
@@ -121,7 +121,7 @@ def test_f1_of_two_labels_is_that_of_the_positive_one() -> None:
     for given, f1 in ((None, 0.0), ("spam", 0.0), ("ham", 0.8)):
         task = Classification(settings(positive_label=given), ("ham", "spam"))
         scores = task.score(
-            examples, [task.predict(e, [], [a]) for e, a in zip(examples, answers, strict=True)]
+            examples, [task.predict(e, [], [a[None]]) for e, a in zip(examples, answers, strict=True)]
         )
         assert (scores["positive_label"], scores["f1"]) == (given or "spam", pytest.approx(f1))
 
@@ -157,7 +157,7 @@ def test_answers_of_many_labels_hold_no_more_than_their_logits(multi_label: bool
     logits_BC = torch.full((100, 2000), -1.0) + 2 * torch.eye(100, 2000)
     targets = [item.target for item in task.encode(examples, tiny_tokenizer())]
     tracemalloc.start()
-    predictions = [task.predict(e, [], [row]) for e, row in zip(examples, logits_BC, strict=True)]
+    predictions = [task.predict(e, [], [row[None]]) for e, row in zip(examples, logits_BC, strict=True)]
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 200_000  # a dictionary alone has that size

@@ -32,7 +32,9 @@ def test_the_loss_is_the_mean_squared_error() -> None:
 
 def test_numbers_are_predicted_and_scored() -> None:
     task = Regression(SETTINGS)
-    predictions = [task.predict(example, [], [torch.tensor([4.0 - i])]) for i, example in enumerate(EXAMPLES)]
+    predictions = [
+        task.predict(example, [], [torch.tensor([[4.0 - i]])]) for i, example in enumerate(EXAMPLES)
+    ]
     assert predictions[0].as_json() == {"value": 4.0}
     assert task.score(EXAMPLES, predictions)["pearson"] == pytest.approx(1.0)
     assert [task.is_right(e, p) for e, p in zip(EXAMPLES, predictions, strict=True)] == [False, False]
@@ -48,7 +50,7 @@ def test_a_probability_is_learned_by_binary_cross_entropy() -> None:
     loss = -math.log(p) - 0.25 * math.log(q) - 0.75 * math.log(1 - q)
     logits_B1 = torch.tensor([[2.0], [-1.0]])
     assert float(task.term(logits_B1, batch).loss) == pytest.approx(loss)
-    predictions = [task.predict(e, [], [row]) for e, row in zip(examples, logits_B1, strict=True)]
+    predictions = [task.predict(e, [], [row[None]]) for e, row in zip(examples, logits_B1, strict=True)]
     assert [each.value for each in predictions] == pytest.approx([p, q])
     assert task.answer_kind == "sigmoid"
 
@@ -89,7 +91,7 @@ def test_numbers_are_standardized_and_equal_ones_divide_by_nothing(
     term = task.term(right_B1 + 1.0, batch)
     assert float(term.loss) == pytest.approx(len(numbers))
     assert term.unit == pytest.approx(scale**2)
-    found = [task.predict(each, [], [row]).value for each, row in zip(examples, right_B1, strict=True)]
+    found = [task.predict(each, [], [row[None]]).value for each, row in zip(examples, right_B1, strict=True)]
     assert found == pytest.approx(list(numbers), rel=1e-6, abs=scale * 1e-6)
 
 

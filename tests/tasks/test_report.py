@@ -60,6 +60,9 @@ def test_lines():
         "warning: 1 rows of dev are in train as well: scores will be too good",
         "warning: one text, several labels: 1 texts of train",
         "  'a': line 1; line 4",
+        "warning: 25.0% of the rows of train are cut at 128 tokens; set task.windows: mean, which reads all "
+        "of them in windows, or raise task.max_length, as far as the model reads (174 holds 95 % of the "
+        "rows)",
     ]
 
 
@@ -96,6 +99,16 @@ def test_what_is_counted_of_the_other_tasks():
     assert counts == {"answered": 2, "without an answer": 1}
     chosen = [ChoiceExample("", {}, ("q",), ("a", "b"), 1)]
     assert figures(*train_alone(chosen), choices())["counts"]["train"] == {"choice 1": 1}
+
+
+def test_of_long_texts_windows_are_counted_and_rows_that_have_too_many():
+    rows = [row("a", "ham"), row("b", "spam")]
+    own = [Item(0, (), None, full_length=9), Item(1, (), None, dropped=7, full_length=300, windows=2)]
+    assert describe({"train": rows}, {"train": own}, settings(windows="mean")) == [
+        "train: 2 rows in 3 windows; ham 1 (50.0%), spam 1 (50.0%)",
+        "lengths: median 154 tokens, 95 % up to 285, longest 300; 50.0% are read in several windows of 128 "
+        "(task.max_length), and 50.0% are cut after the last one (task.max_windows)",
+    ]
 
 
 def test_windows_are_counted_beside_rows():

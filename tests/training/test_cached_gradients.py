@@ -28,22 +28,26 @@ def new_model(dropout: float = 0.0) -> VectorModel:
 
 
 def items(pairs: int, scored: bool) -> list[Item]:
-    """Pairs of texts of 2 to 12 random tokens, some of them equal, with scores from 0 to 4."""
+    """Pairs of texts of 2 to 12 random tokens, some of them equal, or longer, in two windows; with scores
+    from 0 to 4."""
     generator = torch.Generator().manual_seed(1)
     found = []
     for number in range(pairs):
         rows = []
-        for _ in range(2):
+        layout = [1, 1 + (number % 4 == 0)]
+        for _ in range(sum(layout)):
             length = int(torch.randint(2, 13, (), generator=generator))
             ids = torch.randint(5, VOCABULARY if number % 9 else 7, (length,), generator=generator)
             rows.append(Row(ids.tolist(), length))
         score = float(torch.randint(5, (), generator=generator)) if scored else None
-        found.append(Item(number, tuple(rows), score))
+        found.append(Item(number, tuple(rows), score, layout=layout))
     return found
 
 
 def new_task(scored: bool) -> SentenceEmbedding:
-    settings = TaskSettings(type="sentence-embedding", text=["a", "b"], label="score" if scored else None)
+    settings = TaskSettings(
+        type="sentence-embedding", text=["a", "b"], label="score" if scored else None, windows="mean"
+    )
     return SentenceEmbedding(settings)
 
 

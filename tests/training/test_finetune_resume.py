@@ -317,3 +317,28 @@ def test_muon_resumes_to_the_bit_too(files: Path, tmp_path: Path) -> None:
     assert b"query.weight/momentum" in (tmp_path / "killed" / last).read_bytes()
     for name in ("model/model.safetensors", last):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
+
+
+def test_windows_of_long_texts_are_resumed_with_the_same_bits(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        spam_config(
+            files,
+            output_dir=str(tmp_path / name),
+            task={"windows": "max", "doc_stride": 8},
+            training={"epochs": 2},
+            checkpoint={"every_steps": 5},
+        )
+        for name in ("undisturbed", "killed")
+    ]
+    run(runs[0])
+    with monkeypatch.context() as patch:
+        kill_at(patch, "train", step=8)
+        with pytest.raises(Killed):
+            run(runs[1])
+    run(runs[1], resume=True)
+    one, other = (Path(each["output_dir"]) for each in runs)
+    assert rows_but_times(one / "metrics.jsonl") == rows_but_times(other / "metrics.jsonl")
+    weights = ((each / "model" / "model.safetensors").read_bytes() for each in (one, other))
+    assert next(weights) == next(weights)

@@ -96,7 +96,8 @@ def _memory(
     If the probe took the run's own micro-batches, `other` is the memory that it held beyond the calculation.
     If it held less, the parts that are estimated too high are reduced by the difference.
     """
-    sizes = step_sizes(plan, training.precision, training.micro_batch_size, on_cpu=on_cpu)
+    rows = max(training.micro_batch_size, plan.labeled.largest if plan.labeled else 1)
+    sizes = step_sizes(plan, training.precision, rows, on_cpu=on_cpu)
     parameters = sum(plan.parameters.values())
     parts = asdict(step_memory(plan.architecture, parameters, plan.trained, sizes=sizes))
     parts["moments"] = FP32 * _moments(plan)

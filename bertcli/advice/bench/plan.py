@@ -24,8 +24,8 @@ from bertcli.model.architecture import Architecture
 from bertcli.objectives import base, distillation, learner, registry
 from bertcli.system.memory import count_parameters, pretraining_parameters
 from bertcli.system.terminal import Report, say
-from bertcli.tasks.data import load_labeled_data
-from bertcli.tasks.supervised import LabeledBatch, mean_length
+from bertcli.tasks.data import LabeledRows, load_labeled_data
+from bertcli.tasks.supervised import LabeledBatch, num_tokens
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import recipe, resolve, task_models
 
@@ -69,7 +69,7 @@ class Plan:
     Attributes:
         training: the training section of the config; the machine has not decided.
         parameters: part -> number of parameters; `trained` of them have gradients and moments.
-        length: most tokens of a row; `mean_length`: mean tokens of a labeled row, None if the rows are full.
+        length: most tokens of a row.
         predicted: share of the tokens whose word is predicted.
         steps, tokens: number of steps and of real tokens in the full run.
         heldout_tokens: number of tokens that all evaluations read together.
@@ -78,7 +78,7 @@ class Plan:
         build: a function that builds the model on the CPU.
         make_steps: a function that makes steps of the run, or similar ones.
         given: lines on assumptions.
-        joint_rows: the argument of `training.resolve.decide_loop`.
+        labeled: the rows of labeled items; None: the rows are full.
     """
 
     training: LoopRecipe
@@ -95,10 +95,9 @@ class Plan:
     task: base.Task
     build: Callable[[], nn.Module]
     make_steps: MakeSteps
-    mean_length: float | None = None
     store_bytes: float = 0.0
     given: Sequence[str] = ()
-    joint_rows: int | None = None
+    labeled: LabeledRows | None = None
 
 
 def decide_here(plan: Plan) -> DecidedLoop:
@@ -109,8 +108,7 @@ def decide_here(plan: Plan) -> DecidedLoop:
         plan.length,
         tokens=plan.tokens,
         predicted=plan.predicted,
-        mean_length=plan.mean_length,
-        joint_rows=plan.joint_rows,
+        labeled=plan.labeled,
     )
 
 
@@ -122,12 +120,12 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
     data = load_labeled_data(config, tokenizer, report)
     model = task_models.new_task_model(config, source, data.task, say=report)
     training, items = resolve.finetuning_recipe(config, model).training, data.train.items
-    lengths_N = np.array([item.length for item in items])
+    tokens_N, labeled = np.array([num_tokens([item]) for item in items]), data.rows(training.batch_size)
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
-        """Steps that begin with the longest rows, whose batch takes the most memory."""
+        """Steps that begin with the longest items, whose batch takes the most memory."""
         order = EpochOrder(len(items), batch_size, config.training_seed)
-        longest = np.argsort(-lengths_N, kind="stable")[:batch_size]
+        longest = np.argsort(-tokens_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):
             batch = LabeledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
             yield batch.micro_batches(Share(rows))
@@ -136,24 +134,23 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
     steps = max(1, round(training.epochs * per_epoch))
     evaluations = math.ceil(steps / (config.evaluation.every_steps or per_epoch))
     saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
-    dev_tokens = sum(item.length for item in data.dev.items) if data.dev else 0
+    dev_tokens = num_tokens(data.dev.items) if data.dev else 0
     return Plan(
         training=training,
         architecture=model.architecture,
         parameters=count_parameters(model),
         trained=sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
-        length=int(lengths_N.max()),
-        mean_length=mean_length(items),
+        length=max(item.length for item in items),
         predicted=0.0,
         steps=seeds * steps,
-        tokens=seeds * training.epochs * sum(row.length for item in items for row in item.rows),
+        tokens=seeds * training.epochs * labeled.tokens,
         heldout_tokens=seeds * evaluations * dev_tokens,
         kept=seeds * min(config.checkpoint.keep_last, saves),
         models=seeds * (2 if data.dev else 1),
         task=task_models.trained_task(config, data.task, tokenizer),
         build=lambda: model,
         make_steps=make_steps,
-        joint_rows=data.joint_rows(training.batch_size),
+        labeled=labeled,
     )
 
 

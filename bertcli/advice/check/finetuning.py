@@ -18,7 +18,7 @@ from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
 from bertcli.system.errors import Finding
 from bertcli.system.remote import InputPath
-from bertcli.tasks.data_report import Splits, figures, repeated_rows
+from bertcli.tasks.data_report import Splits, cut_rows, figures, longer_rows, repeated_rows
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import file_format, find_labeled_file, read_examples
 from bertcli.tasks.label_doubts import label_doubts
@@ -27,8 +27,6 @@ from bertcli.tasks.supervised import Item, build_task
 from bertcli.tasks.table import LabeledFile
 from bertcli.tokenizer.tokenizer import Tokenizer
 
-CUT = 0.1
-"""Share of the rows that are cut at `max_length`; below it there is no finding."""
 WINDOWS = 2
 """Mean number of windows per row; above it a run takes far more steps than its rows suggest."""
 
@@ -150,15 +148,9 @@ class LabeledCheck:
             rows, limit = self.figures["rows"][split], lengths["max_length"]
             if windows and windows[split] > WINDOWS * rows:
                 problem = f"the {rows:,} rows of {split} are long: {windows[split]:,} windows of {limit} "
-                problem += "tokens, each of which counts as a row of a step"
-            elif not windows and lengths["longer"] > CUT:
-                problem = f"{lengths['longer']:.1%} of the rows of {split} are cut at {limit} tokens"
-            else:
-                continue
-            mend = (
-                f"raise task.max_length, as far as the model reads ({lengths['p95']} holds 95 % of the rows)"
-            )
-            yield Finding(problem, mend, share=lengths["longer"])
+                problem += "tokens, each of which takes the time of a row"
+                yield Finding(problem, longer_rows(lengths), share=lengths["longer"])
+        yield from cut_rows(self.figures, self._config.task.settings)
 
 
 def _first_copies(examples: Sequence[Example], before: dict[tuple[str, ...], str]) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs
 _ORDER = (
     *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
     *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "label_names"),
-    *("skip_labels", "tag_scheme", "skip_bad", "max_length", "doc_stride"),
+    *("skip_labels", "tag_scheme", "skip_bad", "max_length", "windows", "doc_stride"),
 )
 """The order of the keys of `task` in the YAML."""
 
@@ -220,7 +220,10 @@ def _summary(
     keys: Mapping[str, Any], start: ModelChoice, fit: FinetuningFit | None, seconds: float
 ) -> Iterator[str]:
     columns = [f"{name}: {scalar(keys[name])}" for name in ("text", "choices", "label") if name in keys]
-    yield f"chosen: {', '.join([keys['type'], *columns])}, rows of {keys['max_length']} tokens"
+    rows = f"rows of {keys['max_length']} tokens"
+    if "windows" in keys:
+        rows += f"; longer texts are read in windows (task.windows: {keys['windows']})"
+    yield f"chosen: {', '.join([keys['type'], *columns])}, {rows}"
     yield f"model: {start.name} ({start.comment})"
     if fit is None:
         yield "the time was not measured, because the model is not here; later, bertcli estimate predicts it"

@@ -17,7 +17,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath, RemotePath, find_like, has_list
 from bertcli.system.terminal import Report
 from bertcli.system.urls import is_remote
-from bertcli.tasks.data_report import figures, overview
+from bertcli.tasks.data_report import CUT, figures, overview
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
@@ -167,7 +167,7 @@ def look_at_rows(
 def length_keys(
     examples: Sequence[Example], task: str, folder: Path | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The key `max_length`, and `doc_stride` for texts that are read in windows; and their comments.
+    """The key `max_length`, and `windows` and `doc_stride` where many texts are longer; and their comments.
 
     `folder`: the folder of the model; None: it is not at hand.
     """
@@ -183,13 +183,18 @@ def length_keys(
     length = min(most, kind.longest_row, max(_MULTIPLE, -(-held // _MULTIPLE) * _MULTIPLE))
     tokens = "tokens" if folder is not None else "tokens, estimated by words"
     comment = f"{_HELD:.0%} of the rows have up to {held:,} {tokens}"
-    keys = {"max_length": length}
-    if held > length and kind.in_windows:
+    keys: dict[str, Any] = {"max_length": length}
+    comments = {}
+    longer = float(np.mean(np.array(lengths) > length))
+    if "windows" in kind.keys and longer > CUT:
+        keys["windows"] = "mean"
+        comments["windows"] = f"{longer:.0%} of the rows have more tokens; first would cut them"
+    if held > length and (kind.in_windows or "windows" in keys):
         keys["doc_stride"] = min(128, length // 4)
         comment += f"; longer ones are read in windows{why}"
     elif held > length:
         comment += f"; longer ones are cut{why}"
-    return keys, {"max_length": comment}
+    return keys, {"max_length": comment, **comments}
 
 
 def _read(name: str, settings: TaskSettings, report: Report) -> tuple[list[Example], str | None]:

@@ -67,7 +67,12 @@ def test_rows_are_as_long_as_almost_all_texts_and_the_model_allow(tmp_path: Path
     assert keys == {"max_length": 48}  # of letters, in this vocabulary
     long = look(write_csv(tmp_path / "b.csv", [HEADER, *((n, f"{t} " * 50) for n, t in messages(30))])).train
     keys, comments = length_keys(long, "classification", tmp_path / "bert")
-    assert keys == {"max_length": 64}  # its positions
+    assert keys == {"max_length": 64, "windows": "mean", "doc_stride": 16}  # its positions
+    assert "longer ones are read in windows" in comments["max_length"]
+    assert comments["windows"] == "100% of the rows have more tokens; first would cut them"
+    few = [*rows[:40], *long[:2]]  # a twentieth is cut, which is no tenth
+    keys, comments = length_keys(few, "classification", tmp_path / "bert")
+    assert keys == {"max_length": 64}
     assert "longer ones are cut" in comments["max_length"]
     assert length_keys(long, "question-answering", None)[0] == {"max_length": 384, "doc_stride": 96}
 
