@@ -1,0 +1,198 @@
+"""Entities by characters -> tags of words: the one place where a span of a text becomes tags."""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
+
+from bertcli.config.task import TaskSettings
+from bertcli.system.terminal import Report, short
+from bertcli.tasks.examples import Example, MarkedText, Mention, TaggedExample
+from bertcli.tasks.table import BadRow, quiet
+from bertcli.tasks.tags import chunks
+from bertcli.tasks.words import Span, word_spans
+from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.word_places import placed_words
+
+_AT_ONCE = 512
+"""Examples that are divided into words together."""
+_SHOWN = 30
+"""Most characters of a span or a word in a message."""
+
+
+Misfit = Literal["span_ends", "overlaps"]
+_MISFITS: dict[Misfit, str] = {
+    "span_ends": "begin or end inside a word",
+    "overlaps": "overlap another one",
+}
+"""Key -> the spans that it decides about."""
+
+
+def at_words(
+    rows: Iterable[Any], settings: TaskSettings, tokenizer: Tokenizer | None, report: Report = quiet
+) -> Iterator[Any]:
+    """A `TaggedExample` for each `MarkedText`; with `words: tokenizer`, for each `TaggedExample` again.
+
+    Spans that do not fit the words are treated as `span_ends` and `overlaps` say. After the last row `report`
+    is called with their numbers. Without a tokenizer, what needs its words stays as it is.
+    """
+    if settings.words == "tokenizer" and tokenizer is None:
+        yield from rows
+        return
+    tally = Tally(settings)
+    yield from _all_placed(rows, tokenizer, tally)
+    for key, line in tally.lines().items():
+        report(f"{line} (task.{key}: {getattr(settings, key)}); first {tally.first[key]}")
+
+
+def misfits(rows: Iterable[Example], settings: TaskSettings, tokenizer: Tokenizer) -> dict[Misfit, str]:
+    """The number of spans of these rows that do not fit the words, by the key of `task` that decides about
+    them."""
+    tally = Tally(settings)
+    for _ in _all_placed(rows, tokenizer, tally):
+        pass
+    return tally.lines()
+
+
+def _all_placed(rows: Iterable[Any], tokenizer: Tokenizer | None, tally: "Tally") -> Iterator[Any]:
+    waiting = iter(rows)
+    by_tokenizer = tokenizer if tally.settings.words == "tokenizer" else None
+    while some := list(islice(waiting, _AT_ONCE)):
+        texts = [row.texts[0] for row in some if not isinstance(row, BadRow)]
+        words = _words(texts, by_tokenizer)
+        yield from (row if isinstance(row, BadRow) else _placed(row, next(words), tally) for row in some)
+
+
+def _words(texts: Sequence[str], tokenizer: Tokenizer | None) -> Iterator[Sequence[Span]]:
+    if tokenizer is None:
+        yield from map(word_spans, texts)
+    else:
+        yield from ([(word.start, word.end) for word in words] for words in placed_words(tokenizer, texts))
+
+
+def _placed(row: Example, words: Sequence[Span], tally: "Tally") -> Example | BadRow:
+    if isinstance(row, TaggedExample):
+        if tally.settings.words != "tokenizer":
+            return row
+        row = MarkedText(row.where, row.columns, row.given, mentions=mentions_of(row))
+    assert isinstance(row, MarkedText)
+    (text,) = row.texts
+    tags = None
+    if row.mentions is not None:
+        try:
+            tags = tags_at(words, Placing(row.where, text, tally).fit(row.mentions, words))
+        except BadRow as bad:
+            return bad
+    named = tuple(text[start:end] for start, end in words)
+    return TaggedExample(row.where, row.columns, row.given, words=named, spans=tuple(words), tags=tags)
+
+
+def mentions_of(example: TaggedExample) -> tuple[Mention, ...] | None:
+    """The entities of words with tags, by characters."""
+    if example.tags is None:
+        return None
+    spans = example.spans
+    found = chunks(example.tags)
+    return tuple(Mention(spans[each.start][0], spans[each.end - 1][1], each.type) for each in found)
+
+
+def tags_at(words: Sequence[Span], mentions: Iterable[Mention]) -> tuple[str, ...]:
+    """The tag of each word in BIO. Mentions must begin and end with words, and must not overlap."""
+    tags = ["O"] * len(words)
+    for mention in mentions:
+        kind = f"-{mention.type}" if mention.type else ""
+        first, stop = _covered(words, mention)
+        tags[first:stop] = [f"B{kind}", *[f"I{kind}"] * (stop - first - 1)]
+    return tuple(tags)
+
+
+def _covered(words: Sequence[Span], mention: Mention) -> tuple[int, int]:
+    """The first word that a mention touches, and the one after the last."""
+    first = bisect_right(words, mention.start, key=lambda word: word[1])
+    return first, bisect_left(words, mention.end, key=lambda word: word[0])
+
+
+@dataclass
+class Tally:
+    """The number of spans in a file, and by key the number of those that do not fit, and the first one."""
+
+    settings: TaskSettings
+    spans: int = 0
+    found: Counter[Misfit] = field(default_factory=Counter[Misfit])
+    first: dict[Misfit, str] = field(default_factory=dict[Misfit, str])
+
+    def add(self, key: Misfit, example: str) -> bool:
+        """Count a span that does not fit. True if the settings refuse it."""
+        self.found[key] += 1
+        self.first.setdefault(key, example)
+        return getattr(self.settings, key) == "refuse"
+
+    def lines(self) -> dict[Misfit, str]:
+        """The number of each kind of span that does not fit, by the key that decides about it."""
+        return {
+            key: f"{self.found[key]:,} of {self.spans:,} spans {what}"
+            for key, what in _MISFITS.items()
+            if self.found[key]
+        }
+
+
+@dataclass(frozen=True)
+class Placing:
+    """The spans of one text, as they are fitted to its words."""
+
+    where: str
+    text: str
+    tally: Tally
+
+    def fit(self, mentions: Sequence[Mention], words: Sequence[Span]) -> list[Mention]:
+        """The spans with the ends of words, in order, without overlaps.
+
+        Raises `BadRow` for one that does not fit, if the settings refuse it; all of them are counted.
+        """
+        problems, widened = list[str](), dict[Mention, None]()
+        for mention in dict.fromkeys(mentions):
+            self.tally.spans += 1
+            first, stop = _covered(words, mention)
+            if first >= stop:
+                problems.append(f"the span {self.shown(mention)} holds no word that the model reads")
+                continue
+            start, end = words[first][0], words[stop - 1][1]
+            if start < mention.start or end > mention.end:
+                problems += self.inside(mention, Mention(start, end, mention.type))
+            widened[Mention(start, end, mention.type)] = None
+        kept = list[Mention]()
+        for mention in sorted(widened, key=lambda each: each.start - each.end):
+            other = next(
+                (each for each in kept if mention.start < each.end and each.start < mention.end), None
+            )
+            if other is None:
+                kept.append(mention)
+            else:
+                problems += self.overlap(mention, other)
+        if problems:
+            raise BadRow(f"{self.where}: {problems[0]}")
+        return sorted(kept)
+
+    def inside(self, mention: Mention, wide: Mention) -> list[str]:
+        """The problem with a span that begins or ends inside a word, if the settings refuse it."""
+        said = f"{self.shown(mention)} begins or ends inside a word of {self.quoted(wide)}"
+        if not self.tally.add("span_ends", f"{self.where}: {said}"):
+            return []
+        return [f"the span {said}; task.span_ends: widen takes whole words"]
+
+    def overlap(self, mention: Mention, other: Mention) -> list[str]:
+        """The problem with a span that overlaps a longer one, if the settings refuse it."""
+        said = f"{self.shown(mention)} overlaps {self.shown(other)}"
+        if not self.tally.add("overlaps", f"{self.where}: {said}"):
+            return []
+        return [f"the span {said}; a word has one tag: task.overlaps: longest keeps the longest span"]
+
+    def shown(self, mention: Mention) -> str:
+        """A span in a message."""
+        return f"{mention.start}-{mention.end} {self.quoted(mention)} ({mention.type})"
+
+    def quoted(self, mention: Mention) -> str:
+        """The text of a span in a message."""
+        return repr(short(self.text[mention.start : mention.end], _SHOWN))
