@@ -24,6 +24,8 @@ _OWN = {*LABEL_KEYS, "tokens", "tags", "answer", "annotations", "completions", "
 _LINE = re.compile(r"[^\s\n](?:[^\n]*[^\s])?")
 """What stands in a line, without blanks at its ends."""
 _NO_NAME = re.compile(r"[^\w.-]+")
+_BLANKS = re.compile(r"\s+")
+"""White space, which brat's types cannot hold."""
 
 
 class Marked(Protocol):
@@ -173,7 +175,7 @@ def _brat_writer(folder: Path) -> Write:
         given = _NO_NAME.sub("-", str(example.columns.get("document", ""))).strip("-.")
         name = given if given and not (folder / f"{given}.txt").exists() else f"{written:06}"
         lines = [
-            f"T{number}\t{_NO_NAME.sub('-', each.type)} {_fragments(text, each)}\n"
+            f"T{number}\t{_BLANKS.sub('_', each.type)} {_fragments(text, each)}\n"
             for number, each in enumerate(entities, start=1)
         ]
         (folder / f"{name}.txt").write_bytes(text.encode())

@@ -151,24 +151,22 @@ class Placing:
 
         Raises `BadRow` for one that does not fit, if the settings refuse it; all of them are counted.
         """
-        problems, widened = list[str](), dict[Mention, None]()
+        problems, fitted = list[str](), list[tuple[Mention, Mention]]()
         for mention in dict.fromkeys(mentions):
             self.tally.spans += 1
             first, stop = _covered(words, mention)
             if first >= stop:
                 problems.append(f"the span {self.shown(mention)} holds no word that the model reads")
                 continue
-            start, end = words[first][0], words[stop - 1][1]
-            if start < mention.start or end > mention.end:
-                problems += self.inside(mention, Mention(start, end, mention.type))
-            widened[Mention(start, end, mention.type)] = None
+            wide = Mention(words[first][0], words[stop - 1][1], mention.type)
+            if wide.start < mention.start or wide.end > mention.end:
+                problems += self.inside(mention, wide)
+            fitted.append((mention, wide))
         kept = list[Mention]()
-        for mention in sorted(widened, key=lambda each: each.start - each.end):
-            other = next(
-                (each for each in kept if mention.start < each.end and each.start < mention.end), None
-            )
+        for mention, wide in sorted(fitted, key=lambda each: each[0].start - each[0].end):
+            other = next((each for each in kept if wide.start < each.end and each.start < wide.end), None)
             if other is None:
-                kept.append(mention)
+                kept.append(wide)
             else:
                 problems += self.overlap(mention, other)
         if problems:
