@@ -90,7 +90,7 @@ def predict(
     )
     answers = cut.watch(predict.predict_stream(runner, examples))
     if annotations is not None:
-        tools.write_annotations(annotations, output, answers, settings)
+        tools.write_annotations(annotations, output, answers, settings=settings)
         cut.tell()
         return
     suffix = output.suffix if output is not None else next(iter(asked), None)

@@ -119,4 +119,4 @@ def _entity(line: str, text: str, where: str) -> Span:
             f"{where}: the entity {line.split()[0]} has gaps ({places}); words in a row alone can be tagged: "
             "make it one span, or several, in brat"
         )
-    return Span(parts[0][0], parts[-1][1], kind, said)
+    return Span(parts[0][0], parts[-1][1], kind, text=said)

@@ -223,7 +223,8 @@ def keep_usable(found: Iterable[Example | BadRow], file: LabeledFile, skip_bad: 
     for why, count in skipped.items():
         report(f"{path}: left out {_share(count, rows + skipped.total())} {why}")
     if rows == 0:
-        raise UserError(f"{path}: holds no rows")
+        others = f" but those left out {' and '.join(skipped)}" if skipped else ""
+        raise UserError(f"{path}: holds no rows{others}")
     if empty.count == rows:
         raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
     if bad.count and not (skip_bad and bad.count < rows):

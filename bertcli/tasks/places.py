@@ -14,7 +14,7 @@ from bertcli.tasks.table import BadRow, quiet
 from bertcli.tasks.tags import chunks
 from bertcli.tasks.words import Span, word_spans
 from bertcli.tokenizer.tokenizer import Tokenizer
-from bertcli.tokenizer.word_places import placed_words
+from bertcli.tokenizer.word_places import is_invisible, placed_words
 
 _AT_ONCE = 512
 """Examples that are divided into words together."""
@@ -159,7 +159,8 @@ class Placing:
                 problems.append(f"the span {self.shown(mention)} holds no word that the model reads")
                 continue
             wide = Mention(words[first][0], words[stop - 1][1], mention.type)
-            if wide.start < mention.start or wide.end > mention.end:
+            added = self.text[wide.start : mention.start] + self.text[mention.end : wide.end]
+            if not all(map(is_invisible, added)):
                 problems += self.inside(mention, wide)
             fitted.append((mention, wide))
         kept = list[Mention]()

@@ -171,7 +171,7 @@ def _span(item: Any, where: str) -> Span:
         raise BadRow(f"{where}: the places {start!r} and {end!r} are not whole numbers; {_EXPECTED}")
     if not isinstance(label, str) or not label.strip():
         raise BadRow(f"{where}: the label {label!r} of the span {start}-{end} is not a text; {_EXPECTED}")
-    return Span(start, end, label, text if isinstance(text, str) else None)
+    return Span(start, end, label, text=text if isinstance(text, str) else None)
 
 
 def _first(item: Mapping[str, Any], names: Sequence[str], where: str) -> Any:

@@ -43,7 +43,7 @@ def marked(where: str, columns: Mapping[str, Any], found: Found, unit: Unit = "c
     mentions = None
     if found.spans is not None:
         places = code_points(found.text) if unit == "utf-16" else None
-        mentions = tuple(_mention(span, found.text, where, places) for span in found.spans)
+        mentions = tuple(_mention(span, found.text, where, places=places) for span in found.spans)
     return MarkedText(where, columns, (found.text,), mentions=mentions)
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from bertcli.tokenizer.pieces import PlacedPieces, needs_no_blank
 from bertcli.tokenizer.tokenizer import Tokenizer
 
-_JOINER = "\u200d"
+_JOINER, _DIVIDER = "\u200d", "\u200b"
+"""The zero-width characters that join what people see as one, and that divide words."""
 _SKIN = ("\U0001f3fb", "\U0001f3ff")
 """The first and the last modifier of an emoji's skin."""
 
@@ -46,10 +47,13 @@ def _words(text: str, placed: PlacedPieces) -> list[PlacedWord]:
     bounds = list(pairwise([*begins, len(placed.ids)])) if begins else []
     places = [_visible(placed.spans[begin:end]) for begin, end in bounds]
     limits = [*(start for start, _ in places[1:]), len(text)]
-    words = []
+    words, after = list[PlacedWord](), 0
     for (start, end), limit, (begin, stop) in zip(places, limits, bounds, strict=False):
         ids = placed.ids[begin if words else 0 : stop]  # blanks before the first word belong to it
-        words.append(PlacedWord(start, _with_marks(text, end, limit), tuple(ids)))
+        while start > after and is_invisible(text[start - 1]):
+            start -= 1
+        after = _with_marks(text, end, limit)
+        words.append(PlacedWord(start, after, tuple(ids)))
     return words
 
 
@@ -71,7 +75,7 @@ def _divides(text: str, start: int, end: int, is_other: bool) -> bool:
 
     `is_other`: the pre-tokenizer cuts there.
     """
-    if _is_mark(text[start]) or text[start - 1] == _JOINER:
+    if start == end and (_is_mark(text[start]) or text[start - 1] == _JOINER):
         return False
     if is_other or start > end:
         return True
@@ -84,9 +88,14 @@ def _stands_alone(character: str) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    """True for a character that belongs to the one before it."""
+    """True for a character that belongs to the one before it, or is invisible there."""
     is_skin = _SKIN[0] <= character <= _SKIN[1]
-    return is_skin or character == _JOINER or unicodedata.category(character)[0] == "M"
+    return is_skin or unicodedata.category(character)[0] == "M" or is_invisible(character)
+
+
+def is_invisible(character: str) -> bool:
+    """True for a character that only says how others are written: joiners, directions, soft hyphens."""
+    return unicodedata.category(character) == "Cf" and character != _DIVIDER
 
 
 def _visible(spans: NDArray[np.int32]) -> tuple[int, int]:
@@ -95,5 +104,5 @@ def _visible(spans: NDArray[np.int32]) -> tuple[int, int]:
 
 
 def _with_marks(text: str, end: int, limit: int) -> int:
-    """The end of a word with the marks after it, which may be in no piece."""
+    """The end of a word with the marks after it, which are in no piece if the normalizer removes them."""
     return next((at for at in range(end, limit) if not _is_mark(text[at])), max(end, limit))
