@@ -44,7 +44,7 @@ def at_words(
     tally = Tally(settings)
     yield from _all_placed(rows, tokenizer, tally)
     for key, line in tally.lines().items():
-        report(f"{line} (task.{key}: {getattr(settings, key)}); first {tally.first[key]}")
+        report(f"{line} (task.{key}: {tally.treatment(key)}); first {tally.first[key]}")
 
 
 def misfits(rows: Iterable[Example], settings: TaskSettings, tokenizer: Tokenizer) -> dict[Misfit, str]:
@@ -127,7 +127,11 @@ class Tally:
         """Count a span that does not fit. True if the settings refuse it."""
         self.found[key] += 1
         self.first.setdefault(key, example)
-        return getattr(self.settings, key) == "refuse"
+        return self.treatment(key) == "refuse"
+
+    def treatment(self, key: Misfit) -> str:
+        """The value of a key."""
+        return self.settings.span_ends if key == "span_ends" else self.settings.overlaps
 
     def lines(self) -> dict[Misfit, str]:
         """The number of each kind of span that does not fit, by the key that decides about it."""
@@ -179,14 +183,14 @@ class Placing:
         said = f"{self.shown(mention)} begins or ends inside a word of {self.quoted(wide)}"
         if not self.tally.add("span_ends", f"{self.where}: {said}"):
             return []
-        return [f"the span {said}; task.span_ends: widen takes whole words"]
+        return [f"the span {said}; set task.span_ends: widen to take whole words"]
 
     def overlap(self, mention: Mention, other: Mention) -> list[str]:
         """The problem with a span that overlaps a longer one, if the settings refuse it."""
         said = f"{self.shown(mention)} overlaps {self.shown(other)}"
         if not self.tally.add("overlaps", f"{self.where}: {said}"):
             return []
-        return [f"the span {said}; a word has one tag: task.overlaps: longest keeps the longest span"]
+        return [f"the span {said}; a word has one tag: set task.overlaps: longest to keep the longest span"]
 
     def shown(self, mention: Mention) -> str:
         """A span in a message."""

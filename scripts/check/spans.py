@@ -1,6 +1,6 @@
 """CoNLL data as the files of five annotation tools, and back: entities, examples, answers and F1.
 
-    python scripts/check/spans.py TRAIN.conll TEST.conll MODEL [--seeds 3] [--set training.epochs=3 ...]
+    python scripts/check/spans.py TRAIN.conll TEST.conll MODEL [--random 10000] [--seeds 3] [--set KEY=VALUE]
 
 The sentences of TEST are written for each tool and read again with the words of MODEL's tokenizer (a model
 folder or a vocabulary): the entities must be the same by their characters, and so must the examples where
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,11 @@ from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.inference.annotations import TOOLS, annotations
-from bertcli.tasks.examples import Mention, TaggedExample
+from bertcli.tasks.examples import MarkedText, Mention, TaggedExample
 from bertcli.tasks.files import read_examples
 from bertcli.tasks.places import mentions_of
 from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.word_places import placed_words
 
 CONLL = TaskSettings(type="token-classification", format="conll")
 SPANS = TaskSettings(type="token-classification", format="spans")
@@ -38,12 +40,16 @@ def main() -> None:
     parser.add_argument("train", type=Path)
     parser.add_argument("test", type=Path)
     parser.add_argument("model")
+    parser.add_argument("--random", type=int, default=0, help="so many random texts and spans")
     parser.add_argument("--seeds", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], help="a key of the fine-tuning config")
     options = parser.parse_args()
     tokenizer = Tokenizer.load(options.model)
     with tempfile.TemporaryDirectory() as folder:
         found = [check_file(tool, options.test, tokenizer, Path(folder)) for tool in TOOLS]
+        if options.random:
+            texts = random_texts(options.random, tokenizer)
+            found += [check_random(tool, texts, tokenizer, Path(folder)) for tool in TOOLS]
         scores = check_training(options, Path(folder)) if options.seeds else []
     if not all([*found, *scores]):
         sys.exit("they differ")
@@ -64,6 +70,59 @@ def check_file(tool: str, conll: Path, tokenizer: Tokenizer, folder: Path) -> bo
     return entities[0] == entities[1] and same_examples == len(same_words)
 
 
+SCRIPTS = (
+    *(
+        "abcXYZ",
+        "éüñß",
+        "e\u0301o\u0308n\u0303",
+        "Приветы",
+        "नमस्तेकि",
+        "العربية",
+        "東京都タワー漢字",
+        "กินข้าวที่",
+    ),
+    *("한국어말", "👍🏽🎉❤️😀👨\u200d👩\u200d👧", ".,;!?“”()-'/@#", "0123456789"),
+)
+
+
+def random_texts(number: int, tokenizer: Tokenizer) -> list[MarkedText]:
+    """Texts of random words of several scripts, with spans of random words of the tokenizer."""
+    source, found = random.Random(0), list[MarkedText]()
+    while len(found) < number:
+        parts = (
+            "".join(source.choices(source.choice(SCRIPTS), k=source.randint(1, 6)))
+            + source.choice(["", " ", " ", "\n"])
+            for _ in range(source.randint(1, 12))
+        )
+        text = "".join(parts)
+        (words,) = placed_words(tokenizer, [text])
+        mentions, at = list[Mention](), 0
+        while at < len(words):
+            last = min(at + source.randrange(3), len(words) - 1)
+            if source.random() < 0.4:
+                mentions.append(Mention(words[at].start, words[last].end, source.choice("xyz")))
+            at = last + 1
+        if words:
+            found.append(MarkedText(f"text {len(found)}", {}, (text,), tuple(mentions)))
+    return found
+
+
+def check_random(tool: str, texts: Sequence[MarkedText], tokenizer: Tokenizer, folder: Path) -> bool:
+    """Write random texts for a tool, and read them again."""
+    unit = "utf-16" if tool == "doccano" else "characters"
+    output = folder / f"random-{NAMES.get(tool, f'{tool}.jsonl')}"
+    with annotations(tool, output, SPANS) as write:
+        for each in texts:
+            write(each, each.mentions or ())
+    again = read(as_work(output) if tool == "label-studio" else output, tokenizer, offsets=unit)
+    truth = [set(each.mentions or ()) for each in texts]
+    same = truth == by_characters(again)
+    print(
+        f"{tool:<13} {len(texts):,} random texts, {sum(map(len, truth)):,} spans; read again, the same: {same}"
+    )
+    return same
+
+
 def write_gold(tool: str, examples: Sequence[TaggedExample], folder: Path, name: str = "gold") -> Path:
     """The examples in a tool's form, as people's work."""
     output = folder / f"{name}-{NAMES.get(tool, f'{tool}.jsonl')}"
@@ -81,8 +140,9 @@ def as_work(path: Path) -> Path:
     return path
 
 
-def read(path: Path, tokenizer: Tokenizer) -> list[TaggedExample]:
-    return list(read_examples(path, SPANS, labeled=True, tokenizer=tokenizer))
+def read(path: Path, tokenizer: Tokenizer, **keys: Any) -> list[TaggedExample]:
+    settings = TaskSettings.model_validate(SPANS.model_dump() | keys)
+    return list(read_examples(path, settings, labeled=True, tokenizer=tokenizer))
 
 
 def by_characters(examples: Sequence[TaggedExample]) -> list[set[Mention]]:

@@ -127,7 +127,7 @@ NESTED = marked("New York Times", (0, 14, "ORG"), (0, 8, "LOC"), (0, 14, "ORG"))
         (
             INSIDE,
             "a.jsonl, line 1: the span 7-10 'Osl' (LOC) begins or ends inside a word of 'Oslo'; "
-            "task.span_ends: widen takes whole words",
+            "set task.span_ends: widen to take whole words",
             "1 of 2 spans begin or end inside a word (task.span_ends: {}); first a.jsonl, line 1: 7-10",
             {"span_ends": "widen"},
             ((0, 3, "PER"), (7, 11, "LOC")),
@@ -135,7 +135,7 @@ NESTED = marked("New York Times", (0, 14, "ORG"), (0, 8, "LOC"), (0, 14, "ORG"))
         (
             NESTED,
             "a.jsonl, line 1: the span 0-8 'New York' (LOC) overlaps 0-14 'New York Times' (ORG); a word has "
-            "one tag: task.overlaps: longest keeps the longest span",
+            "one tag: set task.overlaps: longest to keep the longest span",
             "1 of 2 spans overlap another one (task.overlaps: {}); first a.jsonl, line 1: 0-8 'New York'",
             {"overlaps": "longest"},
             ((0, 14, "ORG"),),
