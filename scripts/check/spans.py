@@ -117,9 +117,8 @@ def check_random(tool: str, texts: Sequence[MarkedText], tokenizer: Tokenizer, f
     again = read(as_work(output) if tool == "label-studio" else output, tokenizer, offsets=unit)
     truth = [set(each.mentions or ()) for each in texts]
     same = truth == by_characters(again)
-    print(
-        f"{tool:<13} {len(texts):,} random texts, {sum(map(len, truth)):,} spans; read again, the same: {same}"
-    )
+    number = sum(map(len, truth))
+    print(f"{tool:<13} {len(texts):,} random texts, {number:,} spans; read again, the same: {same}")
     return same
 
 

@@ -96,7 +96,7 @@ def test_no_rows_are_a_file_too(tmp_path: Path, tool: str) -> None:
     ("tool", "name", "message"),
     [
         (
-            "labelme",
+            "x",
             "a.jsonl",
             "--annotations x: expected doccano, prodigy, spacy, label-studio or",
         ),
