@@ -1,5 +1,7 @@
 """Entities by characters -> tags of words: the one place where a span of a text becomes tags."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,30 +58,31 @@ def misfits(rows: Iterable[Example], settings: TaskSettings, tokenizer: Tokenize
     return tally.lines()
 
 
-def _all_placed(rows: Iterable[Any], tokenizer: Tokenizer | None, tally: "Tally") -> Iterator[Any]:
+def _all_placed(rows: Iterable[Any], tokenizer: Tokenizer | None, tally: Tally) -> Iterator[Any]:
+    if tally.settings.words != "tokenizer" or tokenizer is None:
+        for row in rows:
+            yield _placed(row, word_spans(*row.texts), tally) if isinstance(row, MarkedText) else row
+        return
     waiting = iter(rows)
-    by_tokenizer = tokenizer if tally.settings.words == "tokenizer" else None
     while some := list(islice(waiting, _AT_ONCE)):
         texts = [row.texts[0] for row in some if not isinstance(row, BadRow)]
-        words = _words(texts, by_tokenizer)
-        yield from (row if isinstance(row, BadRow) else _placed(row, next(words), tally) for row in some)
+        found = iter(placed_words(tokenizer, texts))
+        for row in some:
+            if isinstance(row, BadRow):
+                yield row
+            else:
+                words = [(word.start, word.end) for word in next(found)]
+                yield _placed(_unplaced(row), words, tally)
 
 
-def _words(texts: Sequence[str], tokenizer: Tokenizer | None) -> Iterator[Sequence[Span]]:
-    if tokenizer is None:
-        yield from map(word_spans, texts)
-    else:
-        yield from ([(word.start, word.end) for word in words] for words in placed_words(tokenizer, texts))
+def _unplaced(row: MarkedText | TaggedExample) -> MarkedText:
+    if isinstance(row, MarkedText):
+        return row
+    return MarkedText(row.where, row.columns, row.given, mentions=mentions_of(row))
 
 
-def _placed(row: Example, words: Sequence[Span], tally: "Tally") -> Example | BadRow:
-    if isinstance(row, TaggedExample):
-        if tally.settings.words != "tokenizer":
-            return row
-        row = MarkedText(row.where, row.columns, row.given, mentions=mentions_of(row))
-    assert isinstance(row, MarkedText)
-    (text,) = row.texts
-    tags = None
+def _placed(row: MarkedText, words: Sequence[Span], tally: Tally) -> TaggedExample | BadRow:
+    (text,), tags = row.texts, None
     if row.mentions is not None:
         try:
             tags = tags_at(words, Placing(row.where, text, tally).fit(row.mentions, words))
