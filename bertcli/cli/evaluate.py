@@ -43,6 +43,10 @@ def evaluate(
     separator: options.Separator = None,
     quoting: options.Quoting = None,
     ignore_extra_fields: options.IgnoreExtraFields = None,
+    span_ends: str | None = option(
+        None, "--data: spans that end inside a word: refuse or widen (task.span_ends)."
+    ),
+    overlaps: str | None = option(None, "--data: spans that overlap: refuse or longest (task.overlaps)."),
     document: str | None = option(None, "--corpus: what ends a document: blank-line or file."),
     join_lines: bool = flag("--corpus: join the lines of hard-wrapped text.", "--join-lines"),
     language: str | None = option(None, "--corpus: the language, for the sentence splitter."),
@@ -87,6 +91,8 @@ def evaluate(
         "separator": separator,
         "quoting": quoting,
         "ignore_extra_fields": ignore_extra_fields,
+        "span_ends": span_ends,
+        "overlaps": overlaps,
     }
     only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
     only_data = {"wrong": wrong, "skip_bad": skip_bad, **of_data}

@@ -18,13 +18,20 @@ def predict(
     tsv: bool = flag("Print a table with tabs.", "--tsv"),
     csv: bool = flag("Print a table with commas.", "--csv"),
     json_: options.JsonLines = False,
+    annotations: str | None = option(
+        None,
+        "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
+        metavar="TOOL",
+    ),
     text: list[str] | None = option(
         None, "Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"
     ),
     pair: bool = flag("The model reads pairs, which its folder does not say.", "--pair"),
     columns: options.Columns = None,
     format_: str | None = option(
-        None, "Format: tsv, csv, jsonl, parquet, conll, squad, fasttext or trec (task.format).", "--format"
+        None,
+        "Format: tsv, csv, jsonl, parquet, conll, spans, squad, fasttext or trec (task.format).",
+        "--format",
     ),
     separator: options.Separator = None,
     quoting: options.Quoting = None,
@@ -43,20 +50,26 @@ def predict(
 
     Rows of --input get JSON lines in their order: the row's columns, and the prediction (a column with the
     name of one of its parts is renamed given_NAME). The file is read as the training file was (TSV, CSV, JSON
-    lines or a list, Parquet, CoNLL, SQuAD JSON, lines of fastText or TREC). A .txt and standard input have a
-    text a line; tabs separate the texts of a pair. Files of any size are streamed. Each row has a prediction,
-    even if its text is empty; a blank line is an empty text if a line is a text. A table (.csv, .tsv) has a '
-    before cells that a spreadsheet would run as a formula.
+    lines or a list, Parquet, CoNLL, spans, SQuAD JSON, lines of fastText or TREC). A .txt and standard input
+    have a text a line; tabs separate the texts of a pair. Files of any size are streamed. Each row has a
+    prediction, even if its text is empty; a blank line is an empty text if a line is a text. A table (.csv,
+    .tsv) has a ' before cells that a spreadsheet would run as a formula.
+
+    --annotations writes entities as a tool for annotation reads them, to be corrected there and learned from:
+    a .jsonl (doccano, prodigy, spacy), a .json (label-studio) or a new folder (brat).
 
     Example: bertcli predict runs/spam "You have won a prize" "See you at six"
     """
+    from bertcli.inference import annotations as tools
     from bertcli.inference import inputs, outputs, predict
     from bertcli.inference.opened import Compute, open_task
 
     asked = [suffix for suffix, is_asked in ((".tsv", tsv), (".csv", csv), (".jsonl", json_)) if is_asked]
-    if len(asked) > 1:
-        raise UserError("give one of --tsv, --csv and --json")
-    if output is not None:
+    if len(asked) + (annotations is not None) > 1:
+        raise UserError("give one of --tsv, --csv, --json and --annotations")
+    if annotations is not None:
+        tools.check_tool(annotations, output, input_)
+    elif output is not None:
         outputs.check_output(output, asked or [".jsonl", *outputs.SEPARATORS], input_)
     runner, folder = open_task(model, Compute(device, precision))
     settings = inputs.adapt_settings(
@@ -75,13 +88,18 @@ def predict(
     examples = inputs.read_inputs(
         texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto")
     )
+    answers = cut.watch(predict.predict_stream(runner, examples))
+    if annotations is not None:
+        tools.write_annotations(annotations, output, answers, settings=settings)
+        cut.tell()
+        return
     suffix = output.suffix if output is not None else next(iter(asked), None)
     is_for_people = bool(texts) and texts != ["-"] and suffix is None
     with outputs.opened(output) as file:
         table = (
             outputs.AnswerTable(file, outputs.SEPARATORS[suffix]) if suffix in outputs.SEPARATORS else None
         )
-        for answer in cut.watch(predict.predict_stream(runner, examples)):
+        for answer in answers:
             if table is not None:
                 table.write(answer.example.where, outputs.row_json(answer))
             elif is_for_people:

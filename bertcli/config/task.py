@@ -44,9 +44,9 @@ class TaskSettings(Section):
     choices; sentence-embedding: a vector that is near those of similar texts."""
     text: Column | Annotated[list[Column], Field(min_length=1)] | None = None
     """Column of the text, or two columns that make a pair. null: the first column of CoNLL files, SQuAD's own
-    keys, `text` of fasttext and trec, and in tables `text` (token-classification, sentence-embedding) or
-    `question` and `context` (question-answering). sentence-embedding: [anchor, positive], then any columns of
-    texts that do not fit the anchor; one column, or a .txt file with a text a line, is plain text."""
+    keys, `text` of spans, fasttext and trec, and in tables `text` (token-classification, sentence-embedding)
+    or `question` and `context` (question-answering). sentence-embedding: [anchor, positive], then any columns
+    of texts that do not fit the anchor; one column, or a .txt file with a text a line, is plain text."""
     choices: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """multiple-choice: a column for each choice, or one column with a list of them."""
     first_choice: Literal[0, 1] | None = None
@@ -54,8 +54,9 @@ class TaskSettings(Section):
     label may also be a letter (A is the first), the name of the choice's column, or the choice's text."""
     label: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """Column of the label; null: the last column of CoNLL files, `answers` of questions in a table, `label`
-    of fasttext and trec. classification: several columns, 0 or 1 in each, are several labels (`multi_label`).
-    sentence-embedding: the column of the number that says how similar the two texts are; null: none."""
+    of fasttext and trec, the key that holds the spans. classification: several columns, 0 or 1 in each, are
+    several labels (`multi_label`). sentence-embedding: the column of the number that says how similar the two
+    texts are; null: none."""
     label_names: Annotated[list[str], Field(min_length=2)] | None = None
     """classification, token-classification: the names of labels that the file gives as numbers from 0, or as
     multi-hot lists (a 0 or 1 for each name)."""
@@ -65,11 +66,28 @@ class TaskSettings(Section):
     tag_scheme: Literal["bio", "plain"] = "bio"
     """token-classification: bio: tags with B, I and the like before a type; plain: names such as parts of
     speech, each of which tags one word (B-NOUN in the model)."""
-    format: Literal["auto", "tsv", "csv", "jsonl", "parquet", "conll", "squad", "fasttext", "trec"] = "auto"
+    format: Literal[
+        "auto", "tsv", "csv", "jsonl", "parquet", "conll", "spans", "squad", "fasttext", "trec"
+    ] = "auto"
     """Format of the files. auto: from the file's suffix, else from the task. jsonl: JSON objects, one a line
-    or in a list. fasttext: `__label__NAME` before each text, several with `multi_label`. trec: COARSE:fine
-    before each text; `label: label` learns the first part, `label: fine` both. csv: semicolons or tabs
-    separate fields if the first line has no comma."""
+    or in a list. spans: entities by their characters, as doccano, Prodigy, spaCy, Label Studio and brat write
+    them; JSON that holds them and brat's files are found by auto. fasttext: `__label__NAME` before each text,
+    several with `multi_label`. trec: COARSE:fine before each text; `label: label` learns the first part,
+    `label: fine` both. csv: semicolons or tabs separate fields if the first line has no comma."""
+    words: Literal["given", "tokenizer"] | None = None
+    """token-classification: what has a tag. given: the words of the file, and in running text those between
+    blanks and punctuation. tokenizer: the words of the tokenizer's pre-tokenization, in the text as it
+    stands. null: tokenizer if the training file holds spans, else given."""
+    span_ends: Literal["refuse", "widen"] = "refuse"
+    """spans: treatment of a span that begins or ends inside a word. refuse ends the run with their number;
+    widen takes the whole words."""
+    overlaps: Literal["refuse", "longest"] = "refuse"
+    """spans: treatment of spans that overlap, or are inside others. refuse ends the run with their number;
+    longest keeps the longest span."""
+    offsets: Literal["auto", "characters", "utf-16"] = "auto"
+    """spans: what the numbers of a span count. characters: Unicode code points, as Python does. utf-16: code
+    units, as JavaScript and doccano do; an emoji has two. auto: characters, unless the file has such a
+    character and its spans fit words better in units."""
     separator: Annotated[str, Field(max_length=1)] | None = None
     """Character between the fields of tsv and csv, such as `;`; `\\t` is a tab. null: a tab in tsv, and in
     csv the character that `format` describes."""

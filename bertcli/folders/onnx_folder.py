@@ -125,6 +125,7 @@ def _answers(source: Source, model: nn.Module, examples: Sequence[Any]) -> list[
     task = build_task(source.settings, source.labels)
     runner = Runner(model, task, source.tokenizer, device=CPU, precision="fp32", batch_size=_SIZE)
     found: list[Any] = []
+    examples = list(task.at_words(examples, source.settings, source.tokenizer))
     for prediction in runner.predict(examples, task.encode(examples, source.tokenizer)):
         found += task.parts(prediction)
     return found

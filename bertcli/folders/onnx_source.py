@@ -60,7 +60,9 @@ class Source:
     def rows(self, examples: Sequence[Example]) -> list[Row]:
         """The rows that the model reads of the examples."""
         if self.settings is not None:
-            items = build_task(self.settings, self.labels).encode(examples, self.tokenizer)
+            task = build_task(self.settings, self.labels)
+            placed = list(task.at_words(examples, self.settings, self.tokenizer))
+            items = task.encode(placed, self.tokenizer)
             return [row for item in items for row in item.rows]
         encoded = self.tokenizer.encode_batch([example.texts[0] for example in examples])
         longest = self.pooling.max_length or self.exported.architecture.usable_positions

@@ -169,7 +169,8 @@ def evaluate_file(
             f"{data}: plain text has no right answers to evaluate by; name the columns of pairs: --text A "
             "--text B (and of their score, if there is one: --label C)"
         )
-    examples = list(read_examples(data, settings, True, skip_bad=skip_bad, report=say, note=say))
+    options: dict[str, Any] = {"skip_bad": skip_bad, "report": say, "note": say}
+    examples = list(read_examples(data, settings, True, tokenizer=loaded.tokenizer, **options))
     examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, settings)
     runner = runner_of(loaded, device, settings, batch_size=batch_size)

@@ -197,7 +197,8 @@ def predict_stream(runner: Runner, examples: Iterable[Any]) -> Iterator[Predicte
 
     Raises `UserError` (while iterating) for an example that the task cannot use.
     """
-    for some in in_buffers(examples, runner.batch_size):
+    for given in in_buffers(examples, runner.batch_size):
+        some = list(runner.task.at_words(given, runner.task.settings, runner.tokenizer))
         items = runner.task.encode(some, runner.tokenizer)
         dropped = [0] * len(some)
         for item in items:

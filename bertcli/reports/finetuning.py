@@ -160,7 +160,7 @@ def _changed(config: FinetuneConfig, data: Path) -> list[str]:
     """A line for each labeled file that has changed since the run, whose start wrote the file `data`."""
     found = read_run_data(data, {"files": dict}) or {"files": {}}
     names = [name for name in (config.task.train, config.task.dev) if name is not None]
-    present = [name for name in names if Path(name).is_file()]
+    present = [name for name in names if Path(name).exists()]
     changed = [name for name in present if found["files"].get(name, "") not in ("", file_hash(Path(name)))]
     return [f"{name} has changed since the run: what follows is of the new file" for name in changed]
 

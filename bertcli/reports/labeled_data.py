@@ -123,10 +123,10 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     Raises:
         UserError: the model or the data is missing or cannot be read.
     """
-    examples = _dev_examples(config)
-    if not examples:
+    if not config.task.has_dev:
         return None
     loaded = load_task_folder(folder)
+    examples = _dev_examples(config, loaded)
     examples = spelled_as(examples, loaded.labels)
     check_labels(examples, loaded.labels, loaded.settings)
     runner = runner_of(loaded, device)
@@ -145,13 +145,12 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     return DevAnswers(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
 
 
-def _dev_examples(config: FinetuneConfig) -> Sequence[Example]:
+def _dev_examples(config: FinetuneConfig, loaded: LoadedTask) -> Sequence[Example]:
     """The rows that the run was evaluated on. Raises `UserError` if they cannot be read."""
-    task = config.task
-    if not task.has_dev:
-        return []
+    task, settings = config.task, loaded.settings
     file = find_labeled_file(task.dev or task.train)
-    examples = list(read_examples(file, task.settings, True, skip_bad=task.skip_bad))
+    rows = read_examples(file, settings, True, skip_bad=task.skip_bad, tokenizer=loaded.tokenizer)
+    examples = list(rows)
     return examples if task.dev_fraction is None else split_dev(examples, task.dev_fraction, config.seed)[1]
 
 

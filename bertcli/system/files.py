@@ -240,9 +240,16 @@ def looked_in(path: Path) -> str:
 
 
 def file_hash(path: InputPath, kind: str = "sha256") -> str:
-    """The hash of a file, hexadecimal; `kind`: its name in `hashlib`, always sha256 for a file elsewhere."""
+    """The hash of a file, hexadecimal; `kind`: its name in `hashlib`, always sha256 for a file elsewhere.
+
+    The hash of a folder is that of the names and hashes of the files in it.
+    """
     if isinstance(path, RemotePath):
         return path.sha256()
+    if path.is_dir():
+        files = sorted(each for each in path.iterdir() if each.is_file())
+        listed = "".join(f"{file_hash(each, kind)} {each.name}\n" for each in files)
+        return hashlib.new(kind, listed.encode(errors="surrogateescape")).hexdigest()
     with open_plain(path) as file:
         return hashlib.file_digest(file, kind).hexdigest()
 

@@ -11,7 +11,7 @@ from bertcli.config.finetune import FinetuneConfig
 from bertcli.objectives.base import JointTask
 from bertcli.system.terminal import Report
 from bertcli.tasks.data_report import describe
-from bertcli.tasks.files import find_labeled_file, read_examples
+from bertcli.tasks.files import find_labeled_file, read_examples, settings_found
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import Item, LabeledTask, build_task, mean_length, num_tokens
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -70,8 +70,9 @@ def load_labeled_data(config: FinetuneConfig, tokenizer: Tokenizer, report: Repo
     Raises:
         UserError: a file that cannot be read as the config says, or labels that do not match.
     """
-    settings = config.task.settings
+    settings = settings_found(config.task.settings, config.task.train)
     options: dict[str, Any] = {"skip_bad": config.task.skip_bad, "report": report, "note": report}
+    options["tokenizer"] = tokenizer
     read = partial(read_examples, settings=settings, labeled=True, **options)
     train, dev = list(read(find_labeled_file(config.task.train))), None
     if config.task.dev is not None:

@@ -10,37 +10,9 @@ from bertcli.system.terminal import around, short
 from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.scores import precision_recall_f1
 from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Prediction, beside_texts, marked_pieces
+from bertcli.tasks.tags import Chunk, chunks
 
 _LONGEST_TYPE = 24
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """An entity as words `start` to `end` (exclusive) of its sentence."""
-
-    type: str
-    start: int
-    end: int
-
-
-def chunks(tags: Sequence[str]) -> list[Chunk]:
-    """The entities of one sentence's BIO tags, which may be ill-formed.
-
-    The rules of conlleval (Tjong Kim Sang and De Meulder 2003): an entity starts at every B, and at an I
-    after another type or after a word outside; it ends before the next start or word outside. Any tag other
-    than B and I is outside.
-    """
-    found: list[Chunk] = []
-    start = 0
-    open_type: str | None = None
-    for i, tag in enumerate([*tags, "O"]):
-        prefix, _, kind = tag.partition("-")
-        if open_type is not None and not (prefix == "I" and kind == open_type):
-            found.append(Chunk(open_type, start, i))
-            open_type = None
-        if open_type is None and prefix in ("B", "I"):
-            open_type, start = kind, i
-    return found
 
 
 def entity_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -84,14 +56,16 @@ class Entity:
 
 @dataclass(frozen=True)
 class Tagged(Prediction):
-    """A tag for each word, and the entities that they make."""
+    """A tag for each word, and the entities that they make. `has_words`: the words are the input's own."""
 
     tags: tuple[str, ...]
     entities: tuple[Entity, ...]
+    has_words: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        return {"entities": [vars(entity) for entity in self.entities], "tags": list(self.tags)}
+        """What `--json` prints. Tags of words that only the tokenizer knows would tell nobody anything."""
+        tags = {"tags": list(self.tags)} if self.has_words else {}
+        return {"entities": [vars(entity) for entity in self.entities], **tags}
 
     def readable(self, example: TaggedExample) -> str:
         """The text, and an entity a line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 SHOWN, SHOWN_CONTEXT = 60, 160
 """Most characters of a text, and of a question's context, in a command to try."""
@@ -107,6 +107,39 @@ class TextExample(Example):
     def spelled(self, own: Mapping[str, str]) -> TextExample:
         label = tuple(own.get(name, name) for name in self.names)
         return replace(self, label=label[0] if isinstance(self.label, str) else label) if self.names else self
+
+
+class Mention(NamedTuple):
+    """An entity at characters `start` to `end` (exclusive) of a text."""
+
+    start: int
+    end: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText(Example):
+    """A text and the entities that people marked in it (None: unlabeled), before it has words.
+
+    `tasks.places` divides it into words, which makes it a `TaggedExample`.
+    """
+
+    mentions: tuple[Mention, ...] | None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The tags that entities of these types can have."""
+        return [f"{letter}-{each.type}" for each in self.mentions or () for letter in "BI"]
+
+    @property
+    def counted(self) -> Sequence[str]:
+        """The type of each entity."""
+        return [each.type for each in self.mentions or ()]
+
+    @property
+    def answer(self) -> Hashable:
+        """The entities."""
+        return self.mentions
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 from bertcli.config.task import TaskSettings
 from bertcli.families.family import HeadKind
+from bertcli.system.terminal import Report
 from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.registry import TASKS
-from bertcli.tasks.table import BadRow, LabeledFile, Table
+from bertcli.tasks.table import BadRow, LabeledFile, Table, quiet
+from bertcli.tokenizer.tokenizer import Tokenizer
 
 _MOST_OUTPUTS = 1 << 20
 """A limit that is higher than any head needs."""
@@ -35,8 +37,8 @@ class TaskFacts(ABC):
         in_windows: whether a long text is divided into several items; else it is cut.
         foreign_keys: the settings for a `config.json` that another library wrote, beside the length of rows:
             columns have transformers' names.
-        own_examples: the function that gives the examples of a file in the format of `formats` that is no
-            table; not set if there is no such format.
+        own_examples: the functions that give the examples of files in the formats of `formats` that are no
+            tables, by format.
         may_be_in: the function that says whether JSON or Parquet has labels of this task, and is no corpus;
             None: `recognize` decides.
     """
@@ -55,7 +57,7 @@ class TaskFacts(ABC):
     names_outputs: ClassVar[bool] = False
     in_windows: ClassVar[bool] = False
     foreign_keys: ClassVar[Mapping[str, Any]] = {"text": "text"}
-    own_examples: ClassVar[Callable[[LabeledFile], Iterator[Example | BadRow]]]
+    own_examples: ClassVar[Mapping[str, Callable[[LabeledFile], Iterator[Example | BadRow]]]] = {}
     may_be_in: ClassVar[Callable[[Sample], bool] | None] = None
 
     @staticmethod
@@ -71,6 +73,20 @@ class TaskFacts(ABC):
     @abstractmethod
     def table_examples(table: Table) -> Iterator[Example | BadRow]:
         """An example for each row of a table. Raises `UserError` if a column is missing."""
+
+    @staticmethod
+    def at_words(
+        rows: Iterable[Any],
+        settings: TaskSettings,
+        tokenizer: Tokenizer | None,
+        report: Report = quiet,
+    ) -> Iterable[Any]:
+        """The rows of a file as `encode` needs them, if the tokenizer decides about their words.
+
+        None: the tokenizer is not known; what needs it stays as it is. `report` is called with the number of
+        labels that do not fit the words.
+        """
+        return rows
 
     @classmethod
     def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:

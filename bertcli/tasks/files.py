@@ -1,6 +1,7 @@
 """A labeled file, in any format -> its examples; and one message about all of its unusable rows."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,16 @@ from bertcli.system.files import looked_in, refuse_special
 from bertcli.system.remote import InputPath, find_file
 from bertcli.system.terminal import Report, working
 from bertcli.system.urls import check_url, is_remote
+from bertcli.tasks.brat import holds_brat, is_brat
 from bertcli.tasks.delimited import open_delimited
 from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.rows import format_hint, open_jsonl, open_label_lines, open_parquet
+from bertcli.tasks.span_files import is_span_file
 from bertcli.tasks.table import BadRow, LabeledFile, SkippedRow, Table, quiet
+from bertcli.tokenizer.tokenizer import Tokenizer
 
+_JSON = (".json", ".jsonl", ".ndjson")
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 """Formats that all tasks take."""
 _BY_SUFFIX = {f".{name}": name for name in ("csv", "jsonl", "parquet", "conll")}
@@ -43,6 +48,8 @@ def find_labeled_file(name: str) -> InputPath:
     refuse_special(path)
     if name in LABELED:
         return LABELED[name]
+    if holds_brat(path):
+        return path
     if path.is_dir():
         raise UserError(f"{name}: is a folder; name the file in it")
     siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -64,6 +71,7 @@ def read_examples(
     skip_bad: bool = False,
     report: Report = quiet,
     note: Report = quiet,
+    tokenizer: Tokenizer | None = None,
 ) -> Iterator[Any]:
     """The examples of a file, of the task's own class (`tasks.examples`), one at a time; a SQuAD file is read
     at once.
@@ -71,6 +79,7 @@ def read_examples(
     Args:
         labeled, report, note: those of `LabeledFile`.
         skip_bad: leave out rows that cannot be used, and name them to `report`.
+        tokenizer: the one that may decide about words (`TaskFacts.at_words`).
 
     Raises:
         UserError: a file that cannot be read as the settings say, with file and line; unusable rows, once
@@ -78,29 +87,58 @@ def read_examples(
     """
     file = LabeledFile(path, settings, labeled, report=report, note=note)
     format = file_format(file)
-    if format != "parquet" and (mark := deciding_mark(path, settings.encoding)):
+    if has_lines(file) and (mark := deciding_mark(path, settings.encoding)):
         note(mark_note(path, mark))
-    if format != "parquet" and settings.bad_bytes != "refuse":
+    if has_lines(file) and settings.bad_bytes != "refuse":
         for line in find_bad_lines(path, settings.decoding).notes(path, settings.decoding):
             note(line)
-    return keep_usable(_read(file, format), file, skip_bad)
+    rows = facts_of(settings.type).at_words(
+        _read(file, format), settings, tokenizer, report=lambda line: report(f"{path}: {line}")
+    )
+    return keep_usable(rows, file, skip_bad)
+
+
+def has_lines(file: LabeledFile) -> bool:
+    """True if a file is one of text, whose lines can be damaged: not Parquet, not the files of brat."""
+    format = file_format(file)
+    return format != "parquet" and not (format == "spans" and is_brat(file.path))
+
+
+def settings_found(settings: TaskSettings, name: str) -> TaskSettings:
+    """The settings, with what the content of a training file decides: whether `format: auto` is `spans`.
+
+    A model keeps them: it must divide each text into words as the training file was divided.
+    """
+    task, file = facts_of(settings.type), LabeledFile(find_labeled_file(name), settings)
+    if settings.format != "auto" or "spans" not in task.formats:
+        return settings
+    found = {"format": "spans"} if file_format(file) == "spans" else {"words": settings.words or "given"}
+    return TaskSettings.model_validate(settings.model_dump() | found)
 
 
 def file_format(file: LabeledFile) -> str:
-    """The format: `settings.format`; for `auto` that of the suffix. An ambiguous suffix is decided by the
-    task.
+    """The format: `settings.format`; for `auto` that of the suffix, or `spans` by the content. An ambiguous
+    suffix is decided by the task.
 
-    A model that learned from lines with labels also predicts for tables, which are known by their suffix.
+    A model that learned from lines with labels also predicts for tables, which are known by their suffix. So
+    does a model that learned from spans, and it can be evaluated on them.
     """
-    settings, labeled = file.settings, file.labeled
+    settings, labeled, task = file.settings, file.labeled, facts_of(file.settings.type)
     suffixes = [suffix.lower() for suffix in file.path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".zst"):
         suffixes.pop()
     suffix = suffixes[-1] if suffixes else ""
-    is_table = not labeled and (suffix in (".tsv", ".json") or suffix in _BY_SUFFIX)
-    if settings.format != "auto" and not (is_table and settings.format in LABEL_LINES):
+    is_table = suffix in (".tsv", ".json") or suffix in _BY_SUFFIX
+    if settings.format == "spans" or (settings.format == "auto" and "spans" in task.formats):
+        is_json = suffix in _JSON and (settings.format == "spans" or (labeled and is_span_file(file)))
+        if is_brat(file.path) or is_json:
+            return "spans"
+    if settings.format == "spans" and not is_table:
+        return "lines" if suffix == ".txt" and not labeled else "spans"
+    if settings.format not in ("auto", "spans") and not (
+        is_table and not labeled and settings.format in LABEL_LINES
+    ):
         return settings.format
-    task = facts_of(settings.type)
     by_suffix = _BY_SUFFIX.get(suffix)
     if by_suffix is not None and (by_suffix in TABLES or by_suffix in task.formats):
         return by_suffix
@@ -118,7 +156,7 @@ def _read(file: LabeledFile, format: str) -> Iterator[Example | BadRow]:
         return _read_lines(file)
     if format in TABLES or format in LABEL_LINES:
         return task.table_examples(open_table(file, format))
-    return task.own_examples(file)
+    return task.own_examples[format](file)
 
 
 def open_table(file: LabeledFile, format: str) -> Table:
@@ -164,12 +202,12 @@ def keep_usable(found: Iterable[Example | BadRow], file: LabeledFile, skip_bad: 
         UserError: rows that cannot be used; a file without rows, or without any text.
     """
     path, report = file.path, file.report
-    rows = skipped = 0
+    rows, skipped = 0, Counter[str]()
     bad, empty = _Noted(), _Noted()
     held_back: list[Example] = []  # a file without any text yields no example
     for example in _shown(found, path) if file.labeled else found:
         if isinstance(example, SkippedRow):
-            skipped += 1
+            skipped[str(example)] += 1
             continue
         rows += 1
         if not isinstance(example, BadRow) and not all(text.strip() for text in example.texts):
@@ -183,10 +221,11 @@ def keep_usable(found: Iterable[Example | BadRow], file: LabeledFile, skip_bad: 
         if empty.count < rows:
             yield from held_back
             held_back.clear()
-    if skipped:
-        report(f"{path}: left out {_share(skipped, rows + skipped)} by their label (task.skip_labels)")
+    for why, count in skipped.items():
+        report(f"{path}: left out {_share(count, rows + skipped.total())} {why}")
     if rows == 0:
-        raise UserError(f"{path}: holds no rows")
+        others = f" but those left out {' and '.join(skipped)}" if skipped else ""
+        raise UserError(f"{path}: holds no rows{others}")
     if empty.count == rows:
         raise UserError(f"{path}: the text of every row is empty; does task.text name the right column?")
     if bad.count and not (skip_bad and bad.count < rows):

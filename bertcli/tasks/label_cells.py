@@ -234,7 +234,7 @@ def read_labels(row: Row, column: str, settings: TaskSettings) -> str | tuple[st
     label = (several_labels if settings.multi_label else one_label)(row.value(column), settings, where)
     found = label if isinstance(label, tuple) else (label,)
     if settings.skip_labels and not set(found).isdisjoint(settings.skip_labels):
-        raise SkippedRow(where)
+        raise SkippedRow("by their label (task.skip_labels)")
     return label
 
 

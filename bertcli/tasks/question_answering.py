@@ -47,7 +47,7 @@ class QuestionAnswering(LabeledTask):
         text="question and context", marks={"right": "right", "given": "given", "both": "right and given"}
     )
     table_examples = staticmethod(question_examples)
-    own_examples = staticmethod(read_squad)
+    own_examples: ClassVar = {"squad": read_squad}
     longest_row = 384  # as in BERT's release
     fixed_texts = 2
     # Usual columns, and an answer to every question.

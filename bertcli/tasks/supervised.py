@@ -203,7 +203,7 @@ def build_task(settings: TaskSettings, labels: tuple[str, ...]) -> LabeledTask:
     return task_class(settings.type)(settings, labels)
 
 
-_AT_ONCE = 2048
+AT_ONCE = 2048
 """Examples that are tokenized together: what the library returns takes far more memory than the ids."""
 
 
@@ -211,8 +211,8 @@ def encode_texts(
     examples: Sequence[AnyExample], tokenizer: Tokenizer
 ) -> Iterator[tuple[AnyExample, list[list[int]]]]:
     """Each example with the ids of its texts."""
-    for start in range(0, len(examples), _AT_ONCE):
-        some = examples[start : start + _AT_ONCE]
+    for start in range(0, len(examples), AT_ONCE):
+        some = examples[start : start + AT_ONCE]
         ids = iter(tokenizer.encode_batch([text for example in some for text in example.texts]))
         yield from ((example, [next(ids) for _ in example.texts]) for example in some)
 

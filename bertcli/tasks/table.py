@@ -38,7 +38,7 @@ class BadRow(UserError):
 
 
 class SkippedRow(BadRow):
-    """A row that the config leaves out by its label (`task.skip_labels`)."""
+    """A row that is no example, and is left out; its message says why, in the words of a list of rows."""
 
 
 Raw = TypeVar("Raw")

@@ -1,6 +1,7 @@
-"""Tags in any of the usual schemes -> BIO."""
+"""Tags in any of the usual schemes -> BIO -> entities."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
@@ -72,3 +73,32 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
         bio.append(tag)
         before = tag
     return tuple(bio)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """An entity as words `start` to `end` (exclusive) of its sentence."""
+
+    type: str
+    start: int
+    end: int
+
+
+def chunks(tags: Sequence[str]) -> list[Chunk]:
+    """The entities of one sentence's BIO tags, which may be ill-formed.
+
+    The rules of conlleval (Tjong Kim Sang and De Meulder 2003): an entity starts at every B, and at an I
+    after another type or after a word outside; it ends before the next start or word outside. Any tag other
+    than B and I is outside.
+    """
+    found: list[Chunk] = []
+    start = 0
+    open_type: str | None = None
+    for i, tag in enumerate([*tags, "O"]):
+        prefix, _, kind = tag.partition("-")
+        if open_type is not None and not (prefix == "I" and kind == open_type):
+            found.append(Chunk(open_type, start, i))
+            open_type = None
+        if open_type is None and prefix in ("B", "I"):
+            open_type, start = kind, i
+    return found

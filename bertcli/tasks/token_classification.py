@@ -1,7 +1,7 @@
 """Tags of words -> entities and their precision, recall and F1, by the rules of the CoNLL shared tasks."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -14,17 +14,32 @@ from torch import Tensor
 from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
+from bertcli.tasks.brat import read_spans
+from bertcli.tasks.columns import Recognized, Sample
 from bertcli.tasks.conll import read_conll
-from bertcli.tasks.entities import Entity, Tagged, chunks, entity_passages, entity_scores
+from bertcli.tasks.entities import Entity, Tagged, entity_passages, entity_scores
 from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.lists import recognize_tags
+from bertcli.tasks.places import at_words, mentions_of
 from bertcli.tasks.row_words import ReadRow, Word, row_of, text_places
 from bertcli.tasks.shown import Mistake, MistakeWords, Output
-from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, cut_windows, most_context
+from bertcli.tasks.span_files import recognize_spans
+from bertcli.tasks.supervised import (
+    AT_ONCE,
+    Item,
+    Items,
+    LabeledBatch,
+    LabeledTask,
+    Logits,
+    cut_windows,
+    most_context,
+)
+from bertcli.tasks.tags import chunks
 from bertcli.tasks.verdict import Verdict, no_better, no_score
 from bertcli.tasks.words import running_text, tagged_examples
 from bertcli.tokenizer.frame import Frame
 from bertcli.tokenizer.tokenizer import Tokenizer
+from bertcli.tokenizer.word_places import placed_words
 
 OUTSIDE = "O"
 
@@ -45,12 +60,11 @@ class TokenClassification(LabeledTask):
     """
 
     type = "token-classification"
-    keys = ("label_names", "tag_scheme")
-    formats = ("conll",)
+    keys = ("label_names", "tag_scheme", "words", "span_ends", "overlaps", "offsets")
+    formats = ("conll", "spans")
     names_columns = False
     takes_pairs = False
     head = "tokens"
-    recognize = staticmethod(recognize_tags)
     names_outputs = True
     in_windows = True
     metric = "f1"
@@ -60,14 +74,26 @@ class TokenClassification(LabeledTask):
         marks={"both": "found", "right": "missed", "given": "not there", "other": "other type or ends"}
     )
     table_examples = staticmethod(tagged_examples)
-    own_examples = staticmethod(read_conll)
+    own_examples: ClassVar = {"conll": read_conll, "spans": read_spans}
+    at_words = staticmethod(at_words)
     is_cased = True
     fixed_texts = 1  # also where CoNLL files need no name for its column
-    foreign_keys: ClassVar[Mapping[str, Any]] = {}  # usual columns
+    foreign_keys: ClassVar[Mapping[str, Any]] = {"words": "given"}
+
+    @staticmethod
+    def recognize(sample: Sample) -> Recognized | None:
+        return recognize_spans(sample) or recognize_tags(sample)
 
     def parts(self, prediction: Tagged) -> Sequence[str]:
         """The tag of each word."""
         return prediction.tags
+
+    @classmethod
+    def usual_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The words are the tokenizer's for spans, which are marked in texts as they stand."""
+        if values.get("words") is not None or values.get("format", "auto") == "auto":
+            return values
+        return values | {"words": "tokenizer" if values["format"] == "spans" else "given"}
 
     @classmethod
     def check_settings(cls, settings: TaskSettings) -> None:
@@ -94,13 +120,24 @@ class TokenClassification(LabeledTask):
 
     def encode(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> list[Item]:
         """An item for each window of each text. Raises `UserError` for a tag that is not in `labels`."""
-        words = list({word: None for example in examples for word in example.words})
-        pieces = dict(zip(words, tokenizer.encode_words(words), strict=True))
         items = list[Item]()
-        for number, example in enumerate(examples):
-            own = [pieces[word] for word in example.words]
+        for number, (example, own) in enumerate(
+            zip(examples, self._pieces(examples, tokenizer), strict=True)
+        ):
             items += self._windows(number, example, own, frame=tokenizer.frame)
         return items
+
+    def _pieces(self, examples: Sequence[TaggedExample], tokenizer: Tokenizer) -> Iterator[list[list[int]]]:
+        """The ids of each word of each example: after a blank, or as they are in the text as it stands."""
+        if self.settings.words == "tokenizer":
+            for start in range(0, len(examples), AT_ONCE):
+                some = examples[start : start + AT_ONCE]
+                placed = placed_words(tokenizer, [example.texts[0] for example in some])
+                yield from ([list(word.ids) for word in words] for words in placed)
+            return
+        words = list({word: None for example in examples for word in example.words})
+        pieces = dict(zip(words, tokenizer.encode_words(words), strict=True))
+        yield from ([pieces[word] for word in example.words] for example in examples)
 
     def _windows(
         self, number: int, example: TaggedExample, pieces: Sequence[list[int]], frame: Frame
@@ -164,7 +201,7 @@ class TokenClassification(LabeledTask):
             start, end = example.spans[chunk.start][0], example.spans[chunk.end - 1][1]
             score = float(np.mean(probabilities[chunk.start : chunk.end]))
             entities.append(Entity(text[start:end], chunk.type, start, end=end, score=score))
-        return Tagged(tuple(tags), tuple(entities))
+        return Tagged(tuple(tags), tuple(entities), has_words=self.settings.words != "tokenizer")
 
     def is_right(self, example: TaggedExample, prediction: Tagged) -> bool:
         return prediction.tags == example.tags
@@ -183,8 +220,12 @@ class TokenClassification(LabeledTask):
         said = "no entity was found correctly: F1 0"
         return no_better(baseline, said, "tagging every word O (0)", noise_of=None)
 
-    def right_answer(self, example: TaggedExample) -> list[str]:
-        return list(example.tags or ())
+    def right_answer(self, example: TaggedExample) -> list[Any]:
+        """The tags of the words, or if the file does not have these words, the entities."""
+        if self.settings.words != "tokenizer":
+            return list(example.tags or ())
+        (text,) = example.texts
+        return [{"text": text[e.start : e.end], **e._asdict()} for e in mentions_of(example) or ()]
 
     def mistake(self, example: TaggedExample, prediction: Tagged, examples: Sequence[Any]) -> Mistake:
         passages, sureness = entity_passages(example, prediction)
@@ -221,7 +262,7 @@ class TokenClassification(LabeledTask):
         layout: WindowWords = item.layout
         (row,) = item.rows
         window = text_places(row, tokenizer.frame)[0]
-        bounds = np.cumsum([0, *map(len, tokenizer.encode_words(example.words))])
+        bounds = np.cumsum([0, *map(len, next(self._pieces([example], tokenizer)))])
         pieces = int(bounds[-1])
         bounds += layout.positions[0] - bounds[layout.words[0]]
         ends = pairwise(bounds.tolist())

@@ -1,7 +1,7 @@
 """The spelling of pieces in each kind of tokenizer: marks of a word's beginning, and text for people."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,10 +105,12 @@ class PlacedPieces:
     Attributes:
         ids: the token ids, without special tokens.
         spans: int32 [tokens, 2]; start and end of each token, in characters of the text.
+        numbers: for each token the number of its word, as the pre-tokenizer cuts words.
     """
 
     ids: list[int]
     spans: NDArray[np.int32]
+    numbers: Sequence[int | None]
 
 
 def trim_places(text: str, spans: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -193,7 +193,8 @@ class Tokenizer:
         placed: list[PlacedPieces] = []
         for text, (ids, encoding) in zip(texts, encoded, strict=True):
             spans = np.array(encoding.offsets, np.int32).reshape(-1, 2)
-            placed.append(PlacedPieces(ids, spans if self.kind == "WordPiece" else trim_places(text, spans)))
+            spans = spans if self.kind == "WordPiece" else trim_places(text, spans)
+            placed.append(PlacedPieces(ids, spans, numbers=encoding.word_ids))
         return placed
 
     @property

@@ -20,6 +20,7 @@ from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, file_hash, plain_text
 from bertcli.system.terminal import say
+from bertcli.tasks.brat import parts_of
 from bertcli.tasks.files import find_labeled_file
 from bertcli.tasks.registry import import_task
 from bertcli.tokenizer.folder import tokenizer_files
@@ -158,7 +159,9 @@ def _hashes(inputs: Iterator[Input], kind: str = "blake2b") -> dict[str, str]:
 def _labeled(config: FinetuneConfig) -> Iterator[Input]:
     for key, name in (("task.train", config.task.train), ("task.dev", config.task.dev)):
         if name is not None:
-            yield Input(key, name, find_labeled_file(name))
+            path = find_labeled_file(name)
+            yield Input(key, name, path)
+            yield from (Input(key, str(each), each) for each in parts_of(path) if each != path)
 
 
 def _finetuning_models(config: FinetuneConfig) -> Iterator[Input]:

@@ -167,11 +167,13 @@ def test_one_epoch_is_no_plural(run_bertcli, tmp_path: Path, monkeypatch, epochs
 def test_labels_that_cannot_be_read_are_named_and_others_that_are_not_read(
     run_bertcli, tmp_path: Path
 ) -> None:
-    rows = [{"text": text, "label": [[0, 5, "WORD"]]} for _, text in messages(40)]
-    write_jsonl(tmp_path / "spans.jsonl", rows)
-    code, out, err = run_bertcli("init", "spans.jsonl")
+    choices = [{"result": [{"type": "choices", "value": {"choices": ["spam"]}}]}]
+    rows = [{"text": text} for _, text in messages(40)]
+    tasks = [{"data": row, "annotations": choices, "note": row["text"]} for row in rows]
+    write_jsonl(tmp_path / "choices.jsonl", tasks)
+    code, out, err = run_bertcli("init", "choices.jsonl")
     assert (code, out) == (2, "")
-    assert "the column 'label' holds spans of characters, as doccano" in err
+    assert "is an export of Label Studio without spans of a text, which cannot be read yet" in err
     assert "To pretrain on the texts alone: --for pretrain" in err
     write_jsonl(tmp_path / "kinds.jsonl", [row | {"label": {"spam": True}} for row in rows])
     _, _, err = run_bertcli("init", "kinds.jsonl")

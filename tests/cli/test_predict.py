@@ -221,7 +221,7 @@ def test_rows_that_cannot_be_read_are_named_when_all_others_are_answered(run_ber
         ("multi-label", ["a", "--output", "FOLDER/a.jsonl", "--tsv"], "give one of .tsv"),
         ("multi-label", ["a", "--output", "FOLDER/folder.tsv"], "folder.tsv: is a folder; name the file"),
         ("multi-label", ["--input", "ROWS", "--output", "ROWS"], "rows.tsv: is the input file"),
-        ("multi-label", ["a", "--tsv", "--json"], "give one of --tsv, --csv and --json"),
+        ("multi-label", ["a", "--tsv", "--json"], "give one of --tsv, --csv, --json and --annotations"),
         ("multi-label", ["a", "--input", "ROWS"], "give the text itself or --input FILE, not both"),
         ("multi-label", ["--input", "FOLDER/row.tsv"], "row.tsv: no such file; did you mean"),
     ],

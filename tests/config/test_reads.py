@@ -50,6 +50,10 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> set[Key]:
         data.task.predict(example, [item], [torch.zeros(item.length, 2)])
         plain = {"type": "token-classification", "label": "tags", "tag_scheme": "plain"}
         load_task(folder, plain, "tags.csv", "text,tags\nit runs,PRON VERB\n")
+        spans = {"type": "token-classification", "format": "spans"}
+        row = {"text": "it runs", "label": [[0, 2, "x"], [0, 7, "y"], [3, 5, "x"]]}
+        fitting = {"span_ends": "widen", "overlaps": "longest"}
+        load_task(folder, spans | fitting, "spans.jsonl", json.dumps(row))
         several = {"type": "classification", "text": "q", "label": "l", "multi_label": True}
         load_task(folder, several, "several.csv", "q,l\none,a|b\ntwo,c\n")
         share = {"type": "regression", "text": "q", "label": "n", "sigmoid": True}

@@ -175,7 +175,7 @@ def test_texts_are_tokenized_some_at_a_time_and_kept_compactly(monkeypatch: pyte
     monkeypatch.setattr(
         type(tokenizer), "encode_batch", lambda self, texts: asked.append(len(texts)) or encode(texts)
     )
-    monkeypatch.setattr("bertcli.tasks.supervised._AT_ONCE", 2)
+    monkeypatch.setattr("bertcli.tasks.supervised.AT_ONCE", 2)
     assert task.encode(examples, tokenizer) == at_once
     assert max(asked) == 4
     ids = at_once[0].rows[0].ids

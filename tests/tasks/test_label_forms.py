@@ -40,6 +40,9 @@ SWAG = {"video-id": "v", "sent1": "The man sits down at the table.", "sent2": "H
 }
 
 
+SPANS = {"type": "token-classification", "format": "spans"}
+
+
 @pytest.mark.parametrize(
     ("row", "found"),
     [
@@ -94,6 +97,27 @@ SWAG = {"video-id": "v", "sent1": "The man sits down at the table.", "sent2": "H
             lambda i: {"question": text(i), "context": "Anna sat.", "answers": ANSWERS},
             {"type": "question-answering"},
         ),
+        (lambda i: {"id": i, "text": text(i), "label": [[0, 5, "PER"]] if i else []}, SPANS),
+        (
+            lambda i: {"body": text(i), "ner": [{"label": "PER", "start": 0, "end": 5}]},
+            {**SPANS, "label": "ner"},
+        ),
+        (
+            lambda i: {
+                "text": text(i),
+                "tokens": [{"text": "I", "start": 0, "end": 1, "id": 0}],
+                "spans": [{"start": 0, "end": 5, "label": "PER"}],
+                "answer": ["accept", "reject"][i % 2],
+            },
+            SPANS,
+        ),
+        (
+            lambda i: {
+                "data": {"id": "7", "body": text(i)},
+                "annotations": [{"result": [{"value": {"start": 0, "end": 5, "labels": ["PER"]}}]}],
+            },
+            {**SPANS, "text": "body"},
+        ),
         (
             lambda i: {
                 "question": text(i),
@@ -121,18 +145,9 @@ def test_labels_of_other_forms_make_a_task(tmp_path: Path, row: Any, found: dict
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"text": text(0), "label": [[0, 5, "PER"]]}, "'label' holds spans of characters, as doccano"),
-        (
-            {"text": text(0), "entities": [{"label": "PER", "start_offset": 0, "end_offset": 5}]},
-            "'entities' holds spans",
-        ),
-        (
-            {"text": text(0), "spans": [{"start": 0, "end": 5, "label": "PER"}], "answer": "accept"},
-            "'spans' holds spans",
-        ),
         (
             {"id": 1, "data": {"text": text(0)}, "annotations": [{"result": []}]},
-            "is an export of Label Studio",
+            "is an export of Label Studio without spans",
         ),
         (
             {"tokens": ["Mia", "runs"], "ner_tags": [1, 0]},

@@ -53,7 +53,7 @@ def labels(*names):
         ),
         (
             {"architectures": ["BertForTokenClassification"], "id2label": labels("O", "B-X", "I-X")},
-            {"type": "token-classification"},
+            {"type": "token-classification", "words": "given"},
             ("O", "B-X", "I-X"),
         ),
         (

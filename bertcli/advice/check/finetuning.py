@@ -20,7 +20,7 @@ from bertcli.system.errors import Finding
 from bertcli.system.remote import InputPath
 from bertcli.tasks.data_report import Splits, cut_rows, figures, longer_rows, repeated_rows
 from bertcli.tasks.examples import Example
-from bertcli.tasks.files import file_format, find_labeled_file, read_examples
+from bertcli.tasks.files import find_labeled_file, has_lines, read_examples, settings_found
 from bertcli.tasks.label_doubts import label_doubts
 from bertcli.tasks.labels import check_labels, label_set, split_dev
 from bertcli.tasks.supervised import Item, build_task
@@ -53,7 +53,8 @@ class LabeledCheck:
         with failing(self.findings):
             check_length(source, config.task.max_length, "task.max_length")
         self._long_rows = LongRows(source)
-        tokenizer = Tokenizer.load(source)
+        self._tokenizer = tokenizer = Tokenizer.load(source)
+        self._settings = settings_found(config.task.settings, config.task.train)
         train = self._read(config.task.train)
         dev = None if config.task.dev is None else self._read(config.task.dev)
         if config.task.dev_fraction is not None and train:
@@ -61,24 +62,30 @@ class LabeledCheck:
                 train, dev = split_dev(train, config.task.dev_fraction, config.seed)
         splits = {"train": train, "dev": dev} if dev else {"train": train}
         if train and (items := self._encode(splits, tokenizer)):
-            self.figures = figures(splits, items, config.task.settings)
+            self.figures = figures(splits, items, self._settings)
             order = EpochOrder(len(items["train"]), config.training.batch_size, config.seed)
             self.figures["steps_per_epoch"] = order.steps_per_epoch
             self.findings += [*self._repeats(train, dev or []), *self._lengths()]
-            self.findings += label_doubts(self.figures.get("counts", {}), splits, config.task.settings)
+            self.findings += label_doubts(self.figures.get("counts", {}), splits, self._settings)
 
     def _read(self, name: str) -> list[Example]:
         """The usable rows of a file."""
         path, task = find_labeled_file(name), self._config.task
         left_out, notes, found = list[str](), list[str](), list[Finding]()
-        examples, settings = list[Example](), task.settings
+        examples, settings = list[Example](), self._settings
         with failing(self.findings):
-            if file_format(LabeledFile(path, settings)) != "parquet":
+            if has_lines(LabeledFile(path, settings)):
                 found, decoding = bad_bytes_findings(path, settings.decoding, share=1.0)
                 settings = with_values(settings, {"bad_bytes": decoding.bad_bytes})
             # Unusable rows raise an error at the end of the file, when the list has all other rows.
             examples += read_examples(
-                path, settings, True, skip_bad=task.skip_bad, report=left_out.append, note=notes.append
+                path,
+                settings,
+                True,
+                skip_bad=task.skip_bad,
+                report=left_out.append,
+                note=notes.append,
+                tokenizer=self._tokenizer,
             )
         self.findings += found
         self.notes += [note for note in notes if not found or BAD_BYTES not in note]  # a finding has it
@@ -89,7 +96,7 @@ class LabeledCheck:
     def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, list[Item]] | None:
         """The items of each split as the model reads it; None: a run would stop before."""
         train, dev = splits["train"], splits.get("dev", [])
-        task, settings = self._config.task, self._config.task.settings
+        task, settings = self._config.task, self._settings
         with failing(self.findings):
             labels = label_set(train, settings)
             built = build_task(settings, labels)

@@ -16,6 +16,7 @@ from bertcli.samples import LABELED, SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
 from bertcli.system.urls import is_remote
+from bertcli.tasks.brat import holds_brat, is_brat
 
 _MOST_FILES = 200
 """Largest number of files that are examined, evenly chosen; of rare suffixes, as many more."""
@@ -113,6 +114,11 @@ def find_files(names: Sequence[str], output: Path) -> Found:
     Raises:
         UserError: the names give no file, or the files are empty or hold no text.
     """
+    if all(map(_is_brat, names)):
+        files = [CorpusFile(name, Path(name).expanduser(), listed=True) for name in names]
+        return Found(
+            list(names), files, [Seen(file, "brat", Encoding("utf-8")) for file in files], left_out=[]
+        )
     if len(names) == 1 and names[0] in LABELED and not Path(names[0]).exists():
         files = [CorpusFile(names[0], LABELED[names[0]], listed=True)]
     else:
@@ -139,6 +145,12 @@ def find_files(names: Sequence[str], output: Path) -> Found:
     return Found(list(names), files, chosen, left_out=left_out)
 
 
+def _is_brat(name: str) -> bool:
+    """True for a folder with annotations of brat, or one document."""
+    path = Path(name).expanduser()
+    return holds_brat(path) or (path.is_file() and is_brat(path))
+
+
 KIND_NAMES: dict[Kind, str] = {
     "text": "plain text",
     "json-texts": "a list of texts in JSON",
@@ -147,6 +159,7 @@ KIND_NAMES: dict[Kind, str] = {
     "tsv": "a table (TSV)",
     "csv": "a table (CSV)",
     "conll": "CoNLL",
+    "brat": "brat's files",
     "squad": "SQuAD JSON",
     "fasttext": "lines of fastText",
     "trec": "lines of TREC",

@@ -11,7 +11,7 @@ from bertcli.advice.bench.plan import plan_finetuning
 from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.init.files import Found, check_encodings
 from bertcli.advice.init.fit_pretraining import start_seconds
-from bertcli.advice.init.labeled import length_keys, look_at_rows, shown_name, split_files
+from bertcli.advice.init.labeled import length_keys, look_at_rows, shown_name, span_keys, split_files
 from bertcli.advice.init.task import find_task
 from bertcli.advice.init.written import Request, Written, in_words, predicted
 from bertcli.config.finetune import FinetuneConfig
@@ -151,7 +151,16 @@ _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs
 _ORDER = (
     *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
     *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "label_names"),
-    *("skip_labels", "tag_scheme", "skip_bad", "max_length", "windows", "doc_stride"),
+    *(
+        "skip_labels",
+        "tag_scheme",
+        "span_ends",
+        "overlaps",
+        "skip_bad",
+        "max_length",
+        "windows",
+        "doc_stride",
+    ),
 )
 """The order of the keys of `task` in the YAML."""
 
@@ -177,7 +186,11 @@ def write_finetuning(found: Found, output_dir: str, request: Request, report: Re
     language = likely_language(texts)[0] or "en"
     start = choose_model(request.model, language, task.keys["type"])
     lengths, reasons = length_keys(rows.train, task.keys["type"], start.folder)
-    keys, comments = task.keys | rows.keys | lengths, task.comments | rows.comments | reasons
+    spans, misfits = span_keys(rows, task.keys, start.folder)
+    for line in misfits.values():
+        report(f"  {line}")
+    keys = task.keys | rows.keys | spans | lengths
+    comments = task.comments | rows.comments | misfits | reasons
     value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}
     fit, time = None, "The time is not predicted: the model is not on this machine."
     if start.folder is not None:

@@ -77,7 +77,7 @@ def _purpose(found: Found, given: Purpose | None, report: Report) -> Purpose:
             f"{path}: is JSON of another form than those that are read: a list of objects or of texts, an "
             'object a line, or SQuAD\'s; write it as a list of objects: [{"text": ..., "label": ...}, ...]'
         )
-    is_sure = kind == "squad" or suffix_of(path) in _TABLES
+    is_sure = kind in ("squad", "brat") or suffix_of(path) in _TABLES
     if given == "pretrain" and kind in LABELED and is_sure:
         raise UserError(
             f"{path}: is {KIND_NAMES[kind]}; a corpus is plain text, JSON or Parquet. Write the texts to a "
@@ -86,7 +86,7 @@ def _purpose(found: Found, given: Purpose | None, report: Report) -> Purpose:
     if given == "finetune" and kind in TEXTS:
         raise UserError(
             f"{path}: is {KIND_NAMES[kind]}, without labels; a labeled file is a table (.tsv, .csv, .jsonl, "
-            ".parquet), a list of JSON objects, lines of fastText or TREC, CoNLL or SQuAD JSON"
+            ".parquet), a list of JSON objects, lines of fastText or TREC, CoNLL, SQuAD JSON or brat's files"
         )
     if given is not None:
         return given

@@ -19,12 +19,24 @@ from bertcli.tasks.rows import likely_format
 from bertcli.tasks.tags import is_tag
 
 Kind = Literal[
-    "text", "json-texts", "jsonl", "parquet", "tsv", "csv", "conll", "squad", "fasttext", "trec", "json"
+    "text",
+    "json-texts",
+    "jsonl",
+    "parquet",
+    "tsv",
+    "csv",
+    "conll",
+    "brat",
+    "squad",
+    "fasttext",
+    "trec",
+    "json",
 ]
-"""Kinds of files. jsonl: JSON objects in lines or a list; json-texts: a list of texts; json: other JSON."""
+"""Kinds of files. jsonl: JSON objects in lines or a list; json-texts: a list of texts; json: other JSON;
+brat: a folder, or one document."""
 TEXTS = ("text", "json-texts")
 """Kinds that hold texts without labels."""
-LABELED = ("tsv", "csv", "conll", "squad", "fasttext", "trec")
+LABELED = ("tsv", "csv", "conll", "brat", "squad", "fasttext", "trec")
 """Kinds that hold labeled examples; jsonl and parquet hold either."""
 _RECORDS = 200
 _FEWEST = 3

@@ -21,6 +21,7 @@ from bertcli.tasks.data_report import CUT, figures, overview
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tasks.places import misfits
 from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -110,13 +111,14 @@ class LabeledLook:
     Attributes:
         keys: keys of `task`: the files, and how their rows are read.
         lines: lines that describe the files.
-        train: the training rows.
+        train, dev: the rows to train on, and to evaluate on.
     """
 
     keys: dict[str, Any]
     comments: dict[str, str]
     lines: list[str]
     train: Sequence[Example]
+    dev: Sequence[Example]
 
 
 def look_at_rows(
@@ -161,7 +163,23 @@ def look_at_rows(
         also = f"{', '.join(test)} is left for bertcli evaluate"
         report(also)
         comments[where] = "; ".join(filter(None, [comments.get(where), also]))
-    return LabeledLook(keys, comments, overview(figures(splits, {}, settings)), train=splits["train"])
+    lines = overview(figures(splits, {}, settings))
+    return LabeledLook(keys, comments, lines, train=splits["train"], dev=splits.get("dev", ()))
+
+
+_MENDS = {"span_ends": ("widen", "whole words are taken"), "overlaps": ("longest", "the longest is kept")}
+
+
+def span_keys(
+    rows: LabeledLook, task: dict[str, Any], folder: Path | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The keys by which spans are read that do not fit the words of the model in `folder`; and comments."""
+    settings = TaskSettings(**task)
+    if settings.format != "spans" or folder is None:
+        return {}, {}
+    found = misfits([*rows.train, *rows.dev], settings, Tokenizer.load(folder))
+    keys = {key: _MENDS[key][0] for key in found}
+    return keys, {key: f"{line}: {_MENDS[key][1]}; or refuse" for key, line in found.items()}
 
 
 def length_keys(

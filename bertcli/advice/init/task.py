@@ -14,6 +14,7 @@ from bertcli.tasks.columns import Column, Recognized, Sample, columns_of, text_c
 from bertcli.tasks.delimited import SEPARATORS, find_separator, separator_in
 from bertcli.tasks.files import TABLES, file_format, open_table, settings_of_texts
 from bertcli.tasks.registry import TASKS
+from bertcli.tasks.span_files import are_spans, recognize_spans
 from bertcli.tasks.supervised import LabeledTask, task_class
 from bertcli.tasks.table import LabeledFile, Row
 
@@ -35,7 +36,9 @@ def read_table(seen: Seen, most: int = MOST_ROWS) -> Sample:
     if seen.encoding.name != "utf-8":
         keys["encoding"], comments["encoding"] = seen.encoding
     decoding = Decoding(seen.encoding.name, "replace", "task")
-    if seen.kind != "parquet" and (notes := find_bad_lines(seen.path, decoding).notes(seen.path, decoding)):
+    if seen.kind not in ("parquet", "brat") and (
+        notes := find_bad_lines(seen.path, decoding).notes(seen.path, decoding)
+    ):
         keys["bad_bytes"] = "replace"
         comments["bad_bytes"] = f"{notes[0].splitlines()[0]}; or skip-line: without these rows"
     if seen.kind in ("tsv", "csv"):
@@ -150,20 +153,22 @@ def doubtful_columns(seen: Seen) -> list[str]:
     ]
 
 
-_STARTS, _ENDS = ("start", "start_offset", "begin"), ("end", "end_offset")
 _DECISIONS = frozenset(("accept", "reject", "ignore"))
-_WORDS = (
-    "write them as a list of words and a list of their tags in each row, "
-    '{"tokens": ["Mia", "sleeps"], "tags": ["B-PER", "O"]}, or in CoNLL\'s form'
-)
+_MARKS = ("annotations", "completions")
 
 
 def _refuse_unreadable(sample: Sample) -> None:
     """Raise `UserError` for labels as other programs write them, which no task reads; it says how to write
     them."""
+    if recognize_spans(sample) is not None:
+        return
     problem = next(filter(None, map(_problem, sample.columns)), None)
-    if problem is None and {"data", "annotations"} <= {column.name for column in sample.columns}:
-        problem = f"is an export of Label Studio, which cannot be read yet; for entities, {_WORDS}"
+    names = {column.name for column in sample.columns}
+    if problem is None and "data" in names and not names.isdisjoint(_MARKS):
+        problem = (
+            "is an export of Label Studio without spans of a text, which cannot be read yet; export labels "
+            "of whole texts as CSV"
+        )
     if problem is not None:
         raise sample.refusal(problem)
 
@@ -176,23 +181,15 @@ def _problem(column: Column) -> str | None:
             f"the column {name} holds decisions of Prodigy (accept, reject), which cannot be read yet: keep "
             "the rows that are accepted, and delete this column"
         )
-    items = [item for value in column.values if isinstance(value, list) for item in value]
-    if items and column.name != "tokens" and all(map(_is_span, items)):
+    if any(map(are_spans, column.values)):
         return (
-            f"the column {name} holds spans of characters, as doccano, Prodigy and Label Studio write them, "
-            f"which cannot be read yet; {_WORDS}"
+            f"the column {name} holds spans of characters, which are read from JSON lines alone, in each row "
+            "beside a text; write the rows as JSON lines"
         )
+    items = [item for value in column.values if isinstance(value, list) for item in value]
     if items and all(isinstance(item, dict) and "question" in item for item in items):
         return (
             f"the column {name} holds questions about a text, which are read from SQuAD JSON: write it as "
             '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}'
         )
     return None
-
-
-def _is_span(item: Any) -> bool:
-    """True if this is a span: [0, 3, "PER"], or an object with the places of its first and last character."""
-    if isinstance(item, list):
-        return len(item) == 3 and [type(each) for each in item] == [int, int, str]
-    keys = item.keys() if isinstance(item, dict) else ()
-    return any(key in keys for key in _STARTS) and any(key in keys for key in _ENDS)
