@@ -15,8 +15,7 @@ from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in, refuse_special
 from bertcli.system.remote import InputPath, find
-from bertcli.system.unreachable import Unreachable
-from bertcli.system.urls import check_url, is_remote
+from bertcli.system.urls import Unreachable, check_url, is_remote
 
 
 @dataclass(frozen=True)

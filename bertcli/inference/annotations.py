@@ -14,6 +14,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import either
 from bertcli.tasks.entities import Tagged
 from bertcli.tasks.examples import Example, Mention
+from bertcli.tasks.facts import facts_of
 from bertcli.tasks.span_files import LABEL_KEYS
 
 Tool = Literal["doccano", "prodigy", "spacy", "label-studio", "brat"]
@@ -65,10 +66,8 @@ def write_annotations(
     tool: str, output: Path | None, answers: Iterable[Predicted], settings: TaskSettings
 ) -> None:
     """Write the entities of all answers. Raises `UserError` for a model that finds none."""
-    if settings.type != "token-classification":
-        raise UserError(
-            f"--annotations: is for models that find entities (token-classification), not {settings.type}"
-        )
+    if "spans" not in facts_of(settings.type).formats:
+        raise UserError(f"--annotations: is for models that find entities, not for {settings.type}")
     with annotations(tool, output, settings) as write:
         for answer in answers:
             assert isinstance(answer.prediction, Tagged)

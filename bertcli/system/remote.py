@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import working
-from bertcli.system.unreachable import Unreachable, told
-from bertcli.system.urls import check_url, is_remote
+from bertcli.system.urls import Unreachable, check_url, is_remote, told
 
 _VERSIONS = ("ETag", "etag", "blob_id", "Last-Modified", "LastModified", "updated")
 """What the libraries call the version of a file; the first one that a server gives counts."""

@@ -138,7 +138,7 @@ def test_the_suffix_of_the_output_says_its_format(run_bertcli, models, tmp_path)
     ]
     assert tables[0] == tables[1]
     code, _, err = run_bertcli(*arguments[:-1], "--csv", "--tsv")
-    assert (code, err) == (2, "error: give one of --tsv, --csv and --json\n")
+    assert (code, err) == (2, "error: give one of --tsv, --csv, --json and --annotations\n")
     code, _, err = run_bertcli(*arguments, tmp_path / "answers.tsv", "--csv")
     assert (code, "the suffix selects the format; give one of .csv" in err) == (2, True)
 

@@ -109,6 +109,7 @@ def test_a_cluster_of_ray_changes_no_byte(
 
     here = cleaned(config, tmp_path / "here", Placing(tasks=1, workers=1))
     monkeypatch.setenv(*PATIENCE)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # the tasks get functions of tests
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         cluster.add_node(num_cpus=1)

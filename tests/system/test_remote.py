@@ -19,8 +19,7 @@ from bertcli.corpus.files import list_files
 from bertcli.system import remote
 from bertcli.system.errors import UserError
 from bertcli.system.remote import find, find_file
-from bertcli.system.unreachable import Unreachable
-from bertcli.system.urls import check_url, refuse_elsewhere
+from bertcli.system.urls import Unreachable, check_url, refuse_elsewhere
 from bertcli.tasks.files import find_labeled_file
 from tests.servers import WebServer, forget_connections, s3_server, web_server
 
