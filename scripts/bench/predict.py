@@ -53,7 +53,8 @@ def main() -> None:
             print(f"{rows:>9,} rows: peak {peak_memory(options.model, texts, rows) / 1e6:.0f} MB", flush=True)
     else:
         torch.set_num_threads(options.threads)
-        compare(options.model, texts, options.rounds, options.batch_size)
+        ours, theirs = our_answers(options.model, options.batch_size), their_answers(options.model)
+        compare(ours, theirs, texts, rounds=options.rounds)
 
 
 class Measured(NamedTuple):
@@ -62,11 +63,19 @@ class Measured(NamedTuple):
     processor_seconds: float
 
 
-def compare(model: Path, texts: list[str], rounds: int, batch_size: int) -> None:
-    """Time both sides in turn; print each round, the medians and on how many labels they agree."""
-    ours, theirs = our_answers(model, batch_size), their_answers(model)
-    for warm_up in (ours, theirs):
-        warm_up(texts[:THEIR_BATCH])
+def compare(
+    ours: Callable[[list[str]], list[str]],
+    theirs: Callable[[list[str]], list[str]],
+    texts: list[str],
+    rounds: int,
+    warm_up: int = THEIR_BATCH,
+) -> None:
+    """Time both sides in turn; print each round, the medians and on how many labels they agree.
+
+    `warm_up`: the texts that both answer before.
+    """
+    for answer in (ours, theirs):
+        answer(texts[:warm_up])
     measured: list[tuple[Measured, Measured]] = []
     for number in range(rounds):
         (labels, our_time), (their_labels, their_time) = timed(ours, texts), timed(theirs, texts)

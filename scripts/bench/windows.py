@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +25,10 @@ import torch
 from bertcli.config.task import TaskSettings
 from bertcli.folders.model_files import write_model_files
 from bertcli.folders.task_folder import declare_task, load_for_finetuning
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from scripts.bench.finetune import find_minilm
-from scripts.bench.predict import Measured, described, our_answers, timed
+from scripts.bench.predict import compare, our_answers
 from scripts.check.long_texts import write_texts
 
 LABELS = ("bad", "good")
@@ -53,7 +55,7 @@ def main() -> None:
         lines = [json.loads(line)["text"] for line in texts.read_text(encoding="utf-8").splitlines()]
         ours = our_answers(folder, options.batch_size, options.precision)
         theirs = plain_loop(folder, settings, rows=1 if options.loop == "windows" else None)
-        compare(ours, theirs, lines, rounds=options.rounds)
+        compare(ours, theirs, lines, rounds=options.rounds, warm_up=2)
 
 
 def write_model(model: Path, folder: Path, max_length: int) -> TaskSettings:
@@ -105,29 +107,6 @@ def plain_loop(folder: Path, settings: TaskSettings, rows: int | None) -> Callab
         return found
 
     return answer
-
-
-def compare(
-    ours: Callable[[list[str]], list[str]],
-    theirs: Callable[[list[str]], list[str]],
-    texts: list[str],
-    rounds: int,
-) -> None:
-    """Time both sides in turn; print each round, the medians, and on how many labels they agree."""
-    for warm_up in (ours, theirs):
-        warm_up(texts[:2])
-    measured: list[tuple[Measured, Measured]] = []
-    for number in range(rounds):
-        (labels, our_time), (their_labels, their_time) = timed(ours, texts), timed(theirs, texts)
-        measured.append((our_time, their_time))
-        equal = sum(a == b for a, b in zip(labels, their_labels, strict=True))
-        print(
-            f"round {number + 1}: {described(our_time, their_time)}; {equal:,} of {len(texts):,} labels equal"
-        )
-    middles = [
-        Measured(*map(statistics.median, zip(*side, strict=True))) for side in zip(*measured, strict=True)
-    ]
-    print(f"median, {len(texts):,} texts, {torch.get_num_threads()} threads: {described(*middles)}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from pathlib import Path
 import yaml
 
 from bertcli.corpus.documents import split_sentences
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from scripts.bench.finetune import find_minilm
 
 BOOKS = Path(__file__).parents[2] / "bertcli" / "samples" / "classics" / "classics.txt.gz"
