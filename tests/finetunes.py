@@ -6,6 +6,7 @@ import string
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from bertcli.config.finetune import FinetuneConfig
@@ -15,8 +16,12 @@ from bertcli.corpus.streams import read_lines
 from bertcli.folders.model_folder import save_model_folder
 from bertcli.model.architecture import Architecture
 from bertcli.model.pretraining import PretrainingModel
+from bertcli.system import files as system_files
 from bertcli.tasks.files import find_labeled_file
+from bertcli.training.best import BestModel
+from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.finetuning import Finetuned, finetune
+from bertcli.training.metrics_log import MetricsLog
 from tests.small_runs import read_rows
 from tests.wordpieces import wordpiece
 
@@ -90,6 +95,51 @@ def checked(config: dict[str, Any]) -> FinetuneConfig:
 
 class Killed(BaseException):
     """Ends a run where it stands, as SIGKILL would."""
+
+
+def kill_at(patch: pytest.MonkeyPatch, point: str, step: int) -> None:
+    """Let the next run die at `step`.
+
+    Having written a row of the log ("train", "heldout") or the best model ("best"); or before the checkpoint
+    is begun ("save") or gets its name ("rename").
+    """
+    if point in ("train", "heldout"):
+        write = MetricsLog.write
+
+        def write_and_die(self: MetricsLog, row: dict[str, Any]) -> None:
+            write(self, row)
+            if (row["split"], row["step"]) == (point, step):
+                raise Killed
+
+        patch.setattr(MetricsLog, "write", write_and_die)
+    elif point == "best":
+        settled = BestModel.is_settled
+
+        def die_or_say(self: BestModel) -> bool:  # what is asked once the best model is written
+            if self._steps and self._steps[-1] == step:
+                raise Killed
+            return bool(settled.__get__(self))
+
+        patch.setattr(BestModel, "is_settled", property(die_or_say))
+    elif point == "save":
+        save = CheckpointWriter.save
+
+        def die_or_save(self: CheckpointWriter, state: RunState) -> None:
+            if state.step == step:
+                raise Killed
+            save(self, state)
+
+        patch.setattr(CheckpointWriter, "save", die_or_save)
+    else:
+        assert point == "rename"
+        rename = system_files.os.rename
+
+        def die_or_rename(source: Path, target: Path) -> None:
+            if Path(target).name == f"step-{step:08d}":
+                raise Killed
+            rename(source, target)
+
+        patch.setattr(system_files.os, "rename", die_or_rename)
 
 
 def write_spam_split(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from bertcli.corpus import build, chunks
 from bertcli.corpus.begin import partial_of
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.clean.run import clean_corpus
-from bertcli.corpus.engines import PATIENCE, EngineTeam, Placing, run_stages
+from bertcli.corpus.engines import NODE_TIMEOUT, EngineTeam, Placing, run_stages
 from bertcli.corpus.pieces import Stage
 from bertcli.corpus.writer import StoreWriter
 from bertcli.system.errors import UserError
@@ -108,7 +108,7 @@ def test_a_cluster_of_ray_changes_no_byte(
     from ray.cluster_utils import Cluster
 
     here = cleaned(config, tmp_path / "here", Placing(tasks=1, workers=1))
-    monkeypatch.setenv(*PATIENCE)
+    monkeypatch.setenv(*NODE_TIMEOUT)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # the tasks get functions of tests
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:

@@ -10,18 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-import transformers
 
-from bertcli.folders.task_folder import load_task_folder
 from bertcli.system import files as system_files
 from bertcli.system.errors import UserError
-from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import finetuning
-from bertcli.training.best import BestModel
-from bertcli.training.checkpoint import CheckpointWriter, RunState
-from bertcli.training.metrics_log import MetricsLog
-from tests.finetunes import Killed, rows_but_times, run, spam_config, spam_files
+from tests.finetunes import Killed, kill_at, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows, start_and_signal, write_config
 
 BEST, END = 8, 16
@@ -70,51 +63,6 @@ def assert_same(run: Path, undisturbed: Path) -> None:
         f"checkpoints/step-{END:08d}/optimizer.safetensors",
     ):
         assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
-
-
-def kill_at(patch: pytest.MonkeyPatch, point: str, step: int) -> None:
-    """Let the next run die at `step`.
-
-    Having written a row of the log ("train", "heldout") or the best model ("best"); or before the checkpoint
-    is begun ("save") or gets its name ("rename").
-    """
-    if point in ("train", "heldout"):
-        write = MetricsLog.write
-
-        def write_and_die(self: MetricsLog, row: dict[str, Any]) -> None:
-            write(self, row)
-            if (row["split"], row["step"]) == (point, step):
-                raise Killed
-
-        patch.setattr(MetricsLog, "write", write_and_die)
-    elif point == "best":
-        settled = BestModel.is_settled
-
-        def die_or_say(self: BestModel) -> bool:  # what is asked once the best model is written
-            if self._steps and self._steps[-1] == step:
-                raise Killed
-            return bool(settled.__get__(self))
-
-        patch.setattr(BestModel, "is_settled", property(die_or_say))
-    elif point == "save":
-        save = CheckpointWriter.save
-
-        def die_or_save(self: CheckpointWriter, state: RunState) -> None:
-            if state.step == step:
-                raise Killed
-            save(self, state)
-
-        patch.setattr(CheckpointWriter, "save", die_or_save)
-    else:
-        assert point == "rename"
-        rename = system_files.os.rename
-
-        def die_or_rename(source: Path, target: Path) -> None:
-            if Path(target).name == f"step-{step:08d}":
-                raise Killed
-            rename(source, target)
-
-        patch.setattr(system_files.os, "rename", die_or_rename)
 
 
 @pytest.mark.parametrize(
@@ -257,88 +205,3 @@ def test_what_shapes_the_result_may_not_change(
     own[section] |= values
     with pytest.raises(UserError, match=f"cannot resume: the config differs(?s:.*){message}"):
         run(own, resume=True)
-
-
-def test_a_regression_keeps_the_numbers_standardized_until_its_end(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A resumed run has the same bits; the final model gives the raw numbers to everyone."""
-    rows = [f"{'good ' * (i % 5) + 'bad ' * (4 - i % 5)}{i}\t{1000 + 100 * (i % 5)}" for i in range(40)]
-    (tmp_path / "stars.tsv").write_text("\n".join(["text\tstars", *rows]) + "\n")
-    task = {"type": "regression", "text": "text", "label": "stars", "max_length": 32}
-    own = spam_config(files, training={"epochs": 2}, checkpoint={"every_steps": 2})
-    own["task"] = task | {"train": str(tmp_path / "stars.tsv"), "dev_fraction": 0.2}
-
-    run(own | {"output_dir": str(tmp_path / "straight")})
-    with monkeypatch.context() as patch:
-        kill_at(patch, "save", 4)
-        with pytest.raises(Killed):
-            run(own | {"output_dir": str(tmp_path / "killed")})
-    done = run(own | {"output_dir": str(tmp_path / "killed")}, resume=True)
-    for name in ("model/model.safetensors", "model/config.json", "checkpoints/best/model.safetensors"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
-
-    assert "bertcli_standardization" not in json.loads((done.model / "config.json").read_text())
-    text = "good good bad 7"
-    checkpoint = tmp_path / "straight" / "checkpoints" / "best"
-    assert "bertcli_standardization" in json.loads((checkpoint / "config.json").read_text())
-    ids = torch.tensor([Tokenizer.load(done.model).encode(text)])
-    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(done.model)
-    values = [theirs(ids).logits.item()]
-    for folder in (done.model, checkpoint):
-        model = load_task_folder(folder).model.eval()
-        values.append(model(ids, torch.zeros_like(ids)).item())
-    assert values == pytest.approx([values[0]] * 3, rel=1e-6)
-    assert 900 < values[0] < 1500  # where it starts; without standardization far from there for long
-
-    again = run(own | {"output_dir": str(tmp_path / "again"), "model": str(done.model)})
-    assert again.scores is not None
-    assert done.scores is not None
-    assert again.scores.metrics["mean_squared_error"] < 1.5 * done.scores.metrics["mean_squared_error"]
-    assert done.scores.loss == pytest.approx(done.scores.metrics["mean_squared_error"], rel=1e-6)
-
-
-def test_muon_resumes_to_the_bit_too(files: Path, tmp_path: Path) -> None:
-    def muon(name: str) -> dict[str, Any]:
-        training = {"optimizer": "muon", "epochs": 3}
-        return spam_config(
-            files, output_dir=str(tmp_path / name), training=training, checkpoint={"every_steps": 5}
-        )
-
-    run(muon("undisturbed"))
-    with pytest.MonkeyPatch.context() as patch:
-        kill_at(patch, "train", 12)
-        with pytest.raises(Killed):
-            run(muon("killed"))
-    run(muon("killed"), resume=True)
-    train = read_rows(tmp_path / "killed" / "metrics.jsonl", "train")
-    assert train[-1]["loss"] < train[0]["loss"]
-    last = "checkpoints/step-00000018/optimizer.safetensors"
-    assert b"query.weight/momentum" in (tmp_path / "killed" / last).read_bytes()
-    for name in ("model/model.safetensors", last):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
-
-
-def test_windows_of_long_texts_are_resumed_with_the_same_bits(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = [
-        spam_config(
-            files,
-            output_dir=str(tmp_path / name),
-            task={"windows": "max", "doc_stride": 8},
-            training={"epochs": 2},
-            checkpoint={"every_steps": 5},
-        )
-        for name in ("undisturbed", "killed")
-    ]
-    run(runs[0])
-    with monkeypatch.context() as patch:
-        kill_at(patch, "train", step=8)
-        with pytest.raises(Killed):
-            run(runs[1])
-    run(runs[1], resume=True)
-    one, other = (Path(each["output_dir"]) for each in runs)
-    assert rows_but_times(one / "metrics.jsonl") == rows_but_times(other / "metrics.jsonl")
-    weights = ((each / "model" / "model.safetensors").read_bytes() for each in (one, other))
-    assert next(weights) == next(weights)
