@@ -95,7 +95,7 @@ def _executor(work: Pieces, placing: Placing) -> Any:
     return Quiet([work], **given)
 
 
-PATIENCE = ("RAY_agent_register_timeout_ms", "600000")
+NODE_TIMEOUT = ("RAY_agent_register_timeout_ms", "600000")
 """Time that a new node of Ray has to start. After its usual 30 seconds, which a busy machine may need, the
 node would be dead, and Ray would wait for it."""
 
@@ -107,7 +107,7 @@ def _cluster(folder: Path) -> Iterator[None]:
     address = os.environ.get("RAY_ADDRESS", "local")
     _check_answer(address)
     # Ray lets its processes import what lies in the current folder, and may send statistics.
-    with chdir(folder), variable("RAY_USAGE_STATS_ENABLED", "0"), variable(*PATIENCE):
+    with chdir(folder), variable("RAY_USAGE_STATS_ENABLED", "0"), variable(*NODE_TIMEOUT):
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         yield

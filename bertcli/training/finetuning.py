@@ -207,8 +207,9 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     long_rows.count(item.length for split in filter(None, (data.train, data.dev)) for item in split.items)
     long_rows.tell()
     model = new_task_model(asked, source, data.task, say=say)
-    recipe = finetuning_recipe(asked, model)
-    config = ranks.on_first(lambda: decide_finetuning(recipe, model.architecture, data))
+    config = ranks.on_first(
+        lambda: decide_finetuning(finetuning_recipe(asked, model), model.architecture, data)
+    )
     training, seed = config.training, config.training_seed
     order = EpochOrder(len(data.train.items), training.batch_size, seed)
     steps = max(1, round(training.epochs * order.steps_per_epoch))
