@@ -123,4 +123,6 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
             raise ValueError("training.early_stopping needs task.dev or task.dev_fraction")
         if self.distillation is not None and import_task(self.task.type).head is None:
             raise ValueError(f"distillation is for tasks with answers, not for {self.task.type}")
+        if self.distillation is not None and self.task.few_shot:
+            raise ValueError("distillation: not with task.few_shot; a teacher answers any number of texts")
         return self

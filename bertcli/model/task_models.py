@@ -110,11 +110,28 @@ class SequenceModel(HeadModel):
     Choices have one logit per row (section 4.4).
     """
 
-    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """The logits_BC; the arguments are those of `Body`."""
-        if self.architecture.pooling == "mean":
-            return self.logits(mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT))
-        return self.logits(self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT)))
+    def forward(
+        self,
+        ids_BT: Tensor,
+        segments_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        with_vectors: bool = False,
+    ) -> Tensor:
+        """The logits_BC; the first arguments are those of `Body`.
+
+        `with_vectors`: [B, C + 2 D], with the vector that the last layer reads, before dropout, and the mean
+        of the hidden states of the row's tokens.
+        """
+        if self.architecture.pooling != "mean" and not with_vectors:
+            return self.logits(self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT)))
+        hidden_BTD = self.body(ids_BT, segments_BT, mask_BT)
+        mean_BD = mean(hidden_BTD, mask_BT)
+        read_BD = mean_BD if self.architecture.pooling == "mean" else hidden_BTD[:, 0]
+        if not with_vectors:
+            return self.logits(read_BD)
+        pooled_BD = self.pooler(read_BD)
+        logits_BC = getattr(self, self.output)(self.dropout(pooled_BD))
+        return torch.cat([logits_BC, pooled_BD, mean_BD], dim=-1)
 
 
 class TokenModel(HeadModel):

@@ -68,7 +68,7 @@ class Classification(TextTask):
     type = "classification"
     keys = (
         *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights"),
-        *("windows", "max_windows"),
+        *("few_shot", "windows", "max_windows"),
     )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))

@@ -137,7 +137,8 @@ class Finetuning(Prepared):
         """This rank's share of each step, from the step of that number on."""
         items = self.data.train.items
         for step in range(first_step, self.steps):
-            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            rows = tuple(items[i] for i in self.order[step])
+            batch = LabeledBatch(rows, self.tokenizer.pad_id, progress=step / self.steps)
             yield batch.micro_batches(self.share)
 
     def evaluate(self, first: int | None = None) -> Scores:
@@ -211,7 +212,7 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
         lambda: decide_finetuning(finetuning_recipe(asked, model), model.architecture, data)
     )
     training, seed = config.training, config.training_seed
-    order = EpochOrder(len(data.train.items), training.batch_size, seed)
+    order = data.order(training.batch_size, seed)
     steps = max(1, round(training.epochs * order.steps_per_epoch))
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
