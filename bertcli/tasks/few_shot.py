@@ -27,6 +27,8 @@ TEMPERATURE = 0.1
 class FewShot(Classification, JointTask):
     """A classification in training. Its model is loaded as any `Classification`."""
 
+    head_rate = 30.0  # in so few steps, the rate of the body would leave the logits near 0
+
     def order(self, items: Items, batch_size: int, seed: int) -> PairOrder:
         """Batches in which most texts have another one with their label."""
         return PairOrder([item.target for item in items], batch_size, seed, passes=PASSES)

@@ -113,11 +113,13 @@ class LabeledTask(TaskFacts, ShownTask):
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
         label_numbers: the number of each label, from 0.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
+        head_rate: the factor of the learning rate of the last layer.
         standardization: the mean and the scale of the numbers that a regression is trained on.
     """
 
     metric: str
     answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"
+    head_rate: float = 1.0
     standardization: Standardization = AS_THEY_ARE
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):

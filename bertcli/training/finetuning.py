@@ -195,7 +195,8 @@ class Finetuning(Prepared):
     def rate_scale(self, name: str) -> float:
         """The factor of the learning rate of the parameter with this name."""
         decay = self.config.training.layer_decay or 1.0
-        return layer_rate_scale(name, decay, self.model.architecture.layers)
+        of_head = self.data.task.head_rate if name.startswith("classifier.") else 1.0
+        return of_head * layer_rate_scale(name, decay, self.model.architecture.layers)
 
 
 def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:

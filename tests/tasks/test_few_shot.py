@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from bertcli.tasks.examples import TextExample
 from bertcli.tasks.few_shot import CONTRAST, PASSES, FewShot, like_and_unlike
 from bertcli.tasks.supervised import LabeledBatch
 from bertcli.training.loop import joined
+from bertcli.training.task_models import pass_on
 from tests.finetunes import Killed, checked, kill_at, rows_but_times, run, spam_config, spam_files
 from tests.folders.folders import ODD, tiny_tokenizer
 from tests.small_runs import read_rows
@@ -70,6 +72,17 @@ def test_micro_batches_give_the_gradients_of_the_whole_step(progress: float) -> 
     torch.testing.assert_close(loss, expected)
     found = [parameter.grad for parameter in model.parameters()]
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_the_new_head_reads_the_vectors_of_the_body() -> None:
+    model = build_task_model("sequences", ODD, 3)
+    pass_on(model)
+    hidden = torch.randn(4, ODD.hidden) / 100
+    torch.testing.assert_close(model.pooler(hidden), hidden, rtol=1e-3, atol=1e-6)
+    other = build_task_model("sequences", replace(ODD, family="distilbert"), 3)  # relu would cut them
+    before = other.pooler.dense.weight.clone()
+    pass_on(other)
+    assert torch.equal(other.pooler.dense.weight, before)
 
 
 @pytest.fixture(scope="module")
