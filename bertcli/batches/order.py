@@ -127,10 +127,11 @@ class PairOrder(EpochOrder):
     def __getitem__(self, step: int) -> NDArray[np.int64]:
         items = super().__getitem__(step)
         draws = draw_bits(make_key(self._seed, "partners", step), np.arange(len(items), dtype=np.uint64))
-        partners = [self._partner(item, bits) for item, bits in zip(items.tolist(), draws, strict=True)]
+        partners = [self._partner(item, draws[[place]])[0] for place, item in enumerate(items.tolist())]
         return np.unique(np.concatenate([items, partners]))
 
-    def _partner(self, item: int, bits: np.uint64) -> int:
+    def _partner(self, item: int, bits: U64) -> NDArray[np.int64]:
+        """Another item of the class by the bits [1], or the item itself: int64 [1]."""
         members = self._members[self._classes[item]]
         others = members[members != item]
-        return int(others[to_below(bits, len(others))]) if len(others) else item
+        return others[to_below(bits, len(others))] if len(others) else np.array([item])

@@ -75,11 +75,11 @@ def test_micro_batches_give_the_gradients_of_the_whole_step(progress: float) -> 
 
 
 def test_the_new_head_reads_the_vectors_of_the_body() -> None:
-    model = build_task_model("sequences", ODD, 3)
+    model: Any = build_task_model("sequences", ODD, 3)
     pass_on(model)
     hidden = torch.randn(4, ODD.hidden) / 100
     torch.testing.assert_close(model.pooler(hidden), hidden, rtol=1e-3, atol=1e-6)
-    other = build_task_model("sequences", replace(ODD, family="distilbert"), 3)  # relu would cut them
+    other: Any = build_task_model("sequences", replace(ODD, family="distilbert"), 3)  # relu would cut them
     before = other.pooler.dense.weight.clone()
     pass_on(other)
     assert torch.equal(other.pooler.dense.weight, before)
