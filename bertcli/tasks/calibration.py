@@ -29,7 +29,7 @@ _HALVINGS = 40
 class Bin(NamedTuple):
     """Answers of similar probability: their number, mean probability, and the share of right ones."""
 
-    count: int
+    answers: int
     probability: float
     share: float
 
@@ -66,7 +66,7 @@ class LabeledLogits:
         return [logits_C / temperature for logits_C in self.logits]
 
 
-def probabilities(logits: NDArray[np.float64], multi_label: bool) -> NDArray[np.float64]:
+def probabilities(logits: NDArray[np.floating[Any]], multi_label: bool) -> NDArray[np.float64]:
     """The probabilities of labels, float64 [..., C], for logits of the same shape."""
     if multi_label:
         return np.exp(-np.logaddexp(0.0, -logits))
@@ -123,8 +123,8 @@ def reliability(rows: LabeledLogits, temperature: float = 1.0) -> list[Bin]:
 
 def calibration_error(bins: Sequence[Bin]) -> float:
     """The expected calibration error: the mean distance of probability and share, by the bins' answers."""
-    total = sum(each.count for each in bins)
-    return sum(each.count * abs(each.probability - each.share) for each in bins) / max(1, total)
+    total = sum(each.answers for each in bins)
+    return sum(each.answers * abs(each.probability - each.share) for each in bins) / max(1, total)
 
 
 def crossed_error(rows: LabeledLogits) -> float:

@@ -45,7 +45,7 @@ def too_sure(temperature: float, multi_label: bool, rows: int = 4_000) -> Labele
         truths = [np.flatnonzero(row).tolist() for row in random.random(given_NC.shape) < given_NC]
     else:
         truths = [[int(random.choice(3, p=row))] for row in given_NC]
-    return LabeledLogits(list(np.float32(temperature * logits_NC)), truths, multi_label)
+    return LabeledLogits([np.float32(temperature) * row for row in logits_NC], truths, multi_label)
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
