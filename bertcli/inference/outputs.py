@@ -233,7 +233,7 @@ class SureAnswers:
         """The same answers. Raises `UserError` for answers without a probability, unless the minimum is 0."""
         for answer in answers:
             self._answers += 1
-            if self._minimum and self._is_low(answer.prediction.probability):
+            if self._minimum and self._is_low(answer.prediction.answer_probability):
                 self._undecided += 1
                 answer = replace(answer, prediction=answer.prediction.undecided())
             yield answer

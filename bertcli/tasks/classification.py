@@ -56,7 +56,7 @@ class Classified(Prediction):
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
 
     @property
-    def probability(self) -> float | None:
+    def answer_probability(self) -> float | None:
         return None if self.multi_label else self.probabilities[self.labels[0]]
 
     def undecided(self) -> Self:

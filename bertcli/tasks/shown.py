@@ -103,7 +103,7 @@ class Prediction:
     """A task's answer for one example."""
 
     @property
-    def probability(self) -> float | None:
+    def answer_probability(self) -> float | None:
         """The probability of the answer; None if the task's answers have no single one."""
         return None
 
