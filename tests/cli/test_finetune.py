@@ -85,7 +85,7 @@ def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     _, out, _ = run_bertcli(*measure, "--json")
     assert json.loads(out)["positive_label"] == "ham"  # it is saved with the model
     _, out, _ = run_bertcli(*measure, "--positive-label", "spam")
-    assert "\nf1 of spam            0.0000\n" in out
+    assert "\nf1 of spam                  0.0000\n" in out
     code, _, err = run_bertcli(*measure, "--positive-label", "eggs")
     wrong = "'eggs' is not a label; the labels are ham, spam\n"
     assert (code, err.splitlines(keepends=True)[-1]) == (2, f"error: --positive-label: {wrong}")
