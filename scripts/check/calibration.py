@@ -3,12 +3,13 @@
     python scripts/check/calibration.py MODEL DATA --out FOLDER [--tasks sst2 cola spam] [--seeds 1 2 3]
         [--netcal PYTHON]
 
-MODEL is any BERT folder; "minilm" as in scripts/bench/finetune.py. DATA is a folder with GLUE's SST-2 (4,000
-rows are used) and CoLA; sms-spam is bundled. A tenth of the training rows is dev, which fits the temperature.
-GLUE's dev files, and a fifth of the messages, are the rows that measure. Prints for each task and seed the
-temperature and the expected calibration error before and after. --netcal names an interpreter that has
-netcal, whose figure for the same probabilities is compared. The best threshold by F1, and by a precision of
-0.95, of these rows is compared with a search by scikit-learn. A finished run in FOLDER is not repeated.
+MODEL is any BERT folder; "minilm" as in scripts/bench/finetune.py. DATA is a folder with GLUE's SST-2 and
+CoLA; sms-spam is bundled. SST-2 trains on 4,000 rows and is measured on the 10,000 after them; of the others
+every fourth row measures. A tenth of the training rows is dev, which fits the temperature. Prints for each
+task and seed the temperature and the expected calibration error before and after. --netcal names an
+interpreter that has netcal; its figure for the probabilities of the same answers is compared. The best
+threshold by F1, and by a precision of 0.95, of these rows is compared with a search by scikit-learn. A
+finished run in FOLDER is not repeated.
 
 Ends with exit code 1 if a mean error after is neither half of that before nor below 0.02, if a figure differs
 from netcal's by 1e-6, or if a threshold has another F1 or recall than scikit-learn's.
@@ -34,14 +35,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bertcli.samples import LABELED
 from bertcli.tasks.calibration import best_threshold
 from scripts.bench.finetune import find_minilm
-from scripts.bench.small_tasks import bertcli, files, task_sections, write
+from scripts.bench.small_tasks import bertcli, files, write
 
 PRECISION = 0.95
 NETCAL = """
 import json, sys, numpy
 from netcal.metrics import ECE
 given = json.load(sys.stdin)
-print(float(ECE(15).measure(numpy.array(given["probabilities"]), numpy.array(given["labels"]))))
+print(float(ECE(15).measure(numpy.array(given["probabilities"]), numpy.array(given["right"]))))
 """
 
 
@@ -83,14 +84,34 @@ def main() -> None:
 
 
 def sections(data: Path, out: Path) -> dict[str, dict[str, Any]]:
-    """The section `task` of each; its `dev` is the file to measure on."""
-    known = task_sections(data, out)
+    """The section `task` of each, with the files that train and measure."""
     with gzip.open(LABELED["sms-spam"], "rt", encoding="utf-8") as file:
-        head, *rows = file
-    for name, some in (("train", rows[len(rows) // 5 :]), ("dev", rows[: len(rows) // 5])):
-        (out / f"{name}.tsv").write_text(head + "".join(some), encoding="utf-8")
-    spam = {"type": "classification", "text": "message", "label": "label", "max_length": 128, **files(out)}
-    return {"sst2": known["sst2"], "cola": known["cola"], "spam": spam}
+        head, *messages = file
+    sst2_head, *phrases = read_lines(data / "SST-2" / "train.tsv")
+    sentences = read_lines(data / "CoLA" / "train.tsv")
+    single = {"type": "classification", "label": "label", "text": "sentence", "max_length": 128}
+    cola = single | {"columns": ["source", "label", "mark", "sentence"]}
+    return {
+        "sst2": single | divided(out / "sst2", sst2_head, phrases[:4000], test=phrases[4000:14000]),
+        "cola": cola | divided(out / "cola", "", *by_fours(sentences)),
+        "spam": single | {"text": "message"} | divided(out / "spam", head, *by_fours(messages)),
+    }
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def by_fours(rows: list[str]) -> tuple[list[str], list[str]]:
+    """All rows but every fourth, and these."""
+    return [row for number, row in enumerate(rows) if number % 4], rows[::4]
+
+
+def divided(folder: Path, head: str, train: list[str], test: list[str]) -> dict[str, str]:
+    folder.mkdir(exist_ok=True)
+    for name, rows in (("train", train), ("dev", test)):
+        (folder / f"{name}.tsv").write_text(head + "".join(rows), encoding="utf-8")
+    return files(folder)
 
 
 def trained(run: Path, model: str, section: dict[str, Any], seed: int) -> Path:
@@ -112,7 +133,13 @@ def answers(run: Path, section: dict[str, Any]) -> tuple[NDArray[np.float64], ND
 
 
 def by_netcal(python: str, probabilities_NC: NDArray[np.float64], truth_N: NDArray[np.int64]) -> float:
-    given = json.dumps({"probabilities": probabilities_NC.tolist(), "labels": truth_N.tolist()})
+    """netcal's figure for the likeliest labels: their probabilities, and 1 where they are right.
+
+    Given all of two labels' probabilities, netcal would measure those of the second label alone.
+    """
+    right_N = probabilities_NC.argmax(axis=1) == truth_N
+    sure = {"probabilities": probabilities_NC.max(axis=1).tolist(), "right": right_N.astype(int).tolist()}
+    given = json.dumps(sure)
     done = subprocess.run([python, "-c", NETCAL], input=given, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
