@@ -123,10 +123,13 @@ class Model:
         return answers
 
     @calls.call
-    def predict(self, rows: str | Iterable[str | Sequence[str]]) -> list[dict[str, Any]]:
+    def predict(
+        self, rows: str | Iterable[str | Sequence[str]], min_probability: float = 0.0
+    ) -> list[dict[str, Any]]:
         """The answer of a fine-tuned model to each row, as `bertcli predict --json` prints it.
 
         A row is a text, or a tuple of texts: a pair, a question and its context, or a text and its choices.
+        The label of answers with a lower probability than `min_probability` is None.
 
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
@@ -137,7 +140,8 @@ class Model:
         runner, folder = self._task
         settings, cut = runner.task.settings, outputs.CutRows(folder)
         examples = [inputs.example_of(row, where, settings, how="as a tuple") for where, row in given]
-        stream = predict.predict_stream(runner.reading(settings, cut), examples)
+        sure = outputs.SureAnswers(calls.probability("min_probability", min_probability))
+        stream = sure.watch(predict.predict_stream(runner.reading(settings, cut), examples))
         answers = [outputs.row_json(each) for each in cut.watch(stream)]
         cut.tell()
         return answers

@@ -179,6 +179,16 @@ def count(name: str, value: Any) -> int:
     return number
 
 
+def probability(name: str, value: Any) -> float:
+    """A number from 0 to 1. Raises `UserError` that names the argument."""
+    try:
+        if not isinstance(value, bool | str) and 0 <= float(value) <= 1:
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise UserError(f"{name}: expected a number from 0 to 1; got {reprlib.repr(value)}")
+
+
 def text(name: str, value: Any) -> str:
     """A text that can be written as UTF-8. Raises `UserError` that names the argument."""
     if not isinstance(value, str):

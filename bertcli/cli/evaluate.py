@@ -198,5 +198,5 @@ def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
         scores = scores_json(evaluated.scores) | {"verdict": verdict.as_json()}
         print(json.dumps({"task": task, "rows": count, **scores}))
     else:
-        print(f"{'task':<22}{task}\n{'rows':<22}{count:,}\n{scores_table(evaluated.scores)}")
+        print(f"{'task':<28}{task}\n{'rows':<28}{count:,}\n{scores_table(evaluated.scores)}")
         print(f"\n{in_options(verdict.line)}")

@@ -23,6 +23,13 @@ def predict(
         "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
         metavar="TOOL",
     ),
+    min_probability: float = option(
+        0.0,
+        "Leave answers with a lower probability undecided: their label is null.",
+        min=0.0,
+        max=1.0,
+        callback=options.number,
+    ),
     text: list[str] | None = option(
         None, "Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"
     ),
@@ -88,7 +95,8 @@ def predict(
     examples = inputs.read_inputs(
         texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto")
     )
-    answers = cut.watch(predict.predict_stream(runner, examples))
+    sure = outputs.SureAnswers(min_probability)
+    answers = cut.watch(sure.watch(predict.predict_stream(runner, examples)))
     if annotations is not None:
         tools.write_annotations(annotations, output, answers, settings=settings)
         cut.tell()
@@ -108,4 +116,5 @@ def predict(
                 file.write(outputs.json_line(answer))
     if table is not None:
         table.tell()
+    sure.tell()
     cut.tell()

@@ -11,6 +11,7 @@ from bertcli.config.section import (
     Decoding,
     FilePath,
     Positive,
+    Probability,
     Section,
     Tokens,
 )
@@ -31,6 +32,9 @@ Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare y
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
 WindowMode = Literal["first", "mean", "max"]
+OpenThreshold = Annotated[str, Field(pattern=r"^(auto|precision=(0?\.\d+|1(\.0*)?))$")]
+"""A threshold that dev decides: by F1, or by a precision."""
+Threshold = Probability | dict[str, Probability] | OpenThreshold | None
 ClassWeights = Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None
 
 
@@ -126,6 +130,16 @@ class TaskSettings(Section):
     positive_label: str | None = None
     """classification with two labels: the label whose F1 is the metric `f1`; null: the second one in the
     order of numbers by value, then words."""
+    threshold: Threshold = None
+    """classification with two labels or `multi_label`: the least probability of an answer with a label, which
+    is the positive one of two. null: the likelier one of two labels, and 0.5. auto: each evaluation finds the
+    threshold of each label with the best F1 on dev, and the model keeps it. precision=0.95: the same, with
+    the highest recall whose precision is at least that. A number, or a number for each label, is kept as it
+    is."""
+    temperature: Positive | Auto | None = "auto"
+    """classification: the number by which the last layer of the finished model is divided, so that
+    probabilities are shares of right answers. auto: it is fitted on dev; without dev it is 1. null: 1. A
+    finished model notes the number here."""
     sigmoid: bool = False
     """regression: true for a probability from 0 to 1, such as that a passage is relevant (1) or not (0); the
     model learns it by a sigmoid and binary cross-entropy. false: any number on any scale, by the squared
@@ -253,6 +267,10 @@ class TaskConfig(TaskSettings):
             raise ValueError("give dev or dev_fraction, not both")
         if self.label is None and import_task(self.type).names_columns:
             raise ValueError("label: name the column of the label")
+        if isinstance(self.temperature, float):
+            raise ValueError("temperature: auto or null; a number is what a finished model notes")
+        if isinstance(self.threshold, str) and not self.has_dev:
+            raise ValueError(f"threshold: {self.threshold}: dev data decides it; give dev or dev_fraction")
         if self.is_plain_text and self.has_dev:
             raise ValueError(
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "

@@ -93,9 +93,9 @@ def scores_table(scores: Scores) -> str:
             lines += ["", f"{name} (a row for each right label, a column for each given one)"]
             lines += ["  " + "".join(f"{count:>8}" for count in row) for row in value]
         elif isinstance(value, float):
-            lines.append(f"{scores.title(name):<21} {value:.4f}")
+            lines.append(f"{scores.title(name):<27} {value:.4f}")
         else:
-            lines.append(f"{name:<22}{value}")
+            lines.append(f"{name:<28}{value}")
     return "\n".join(lines)
 
 

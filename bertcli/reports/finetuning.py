@@ -94,6 +94,7 @@ class FinetuningParts:
         classes: precision, recall, F1 and count of each label or type; the worst ones of `num_classes`.
         mistakes: the wrong answers, or the first few of them.
         scatter: a plot of right and given values.
+        reliability: a plot of probabilities and the shares of right answers.
     """
 
     verdict: KeptVerdict | None
@@ -105,6 +106,7 @@ class FinetuningParts:
     classes: Sequence[tuple[str, Mapping[str, float]]] = ()
     num_classes: int = 0
     scatter: chart.Plot | None = None
+    reliability: chart.Plot | None = None
     mistakes: Sequence[labeled_data.WrongRow] = ()
 
     @property
@@ -144,6 +146,7 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
         classes=_classes(table),
         num_classes=len(table),
         scatter=_scatter(answers),
+        reliability=_reliability(answers),
         mistakes=labeled_data.wrong_rows(answers, explain),
     )
 
@@ -209,3 +212,13 @@ def _scatter(answers: labeled_data.DevAnswers) -> chart.Plot | None:
     return chart.plot(
         [equal, chart.Curve("rows", 1, "plain", points=points)], [], "right value", size=chart.Size(440, 360)
     )
+
+
+def _reliability(answers: labeled_data.DevAnswers) -> chart.Plot | None:
+    """A point for each bin of probabilities; None if answers have no probability."""
+    curves = [chart.Curve("equal", 2, "plain", points=[(0.0, 0.0), (1.0, 1.0)])]
+    found = answers.task.reliability(answers.examples, answers.predictions)
+    for number, (name, bins) in enumerate(found.items()):
+        points = [(each.probability, each.share) for each in bins]
+        curves.append(chart.Curve(name, number, "light" if number else "strong", points=points))
+    return chart.plot(curves, [], "probability", size=chart.Size(440, 360)) if found else None

@@ -93,6 +93,10 @@ _MEANINGS = {
     "ndcg_at_10": "how near the first 10 ranks are to the best order: 1 is the best",
     "map": "precision at each relevant row, averaged",
     "null_threshold": 'above it the answer is "no answer"; the model keeps it',
+    "expected_calibration_error": "mean distance of an answer's probability and the share that is right",
+    "uncalibrated_error": "the same without the temperature",
+    "temperature": "the logits are divided by it; fitted on the dev data",
+    "threshold": "least probability of the positive label; the model keeps it",
     "exact_match": "percentage of answers that are exactly right",
 }
 _ENDINGS = {

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,16 @@ from bertcli.config.task import LABEL_LINES, ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
+from bertcli.tasks.calibration import (
+    USUAL,
+    Bin,
+    Chooser,
+    LabeledLogits,
+    fit,
+    given_thresholds,
+    kept_settings,
+    reliability,
+)
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
@@ -27,14 +37,11 @@ from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
 
-THRESHOLD = 0.5
-"""Least probability of a predicted label with `multi_label`."""
-
 
 @dataclass(frozen=True)
 class Classified(Prediction):
     """A text's label or labels, and the logit of every label: a dictionary for each text would need 22 GB for
-    3,000 texts and 100,000 labels."""
+    3,000 texts and 100,000 labels. Without `multi_label`, a text without a label is undecided."""
 
     labels: tuple[str, ...]
     names: tuple[str, ...]
@@ -48,9 +55,16 @@ class Classified(Prediction):
         probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
 
+    @property
+    def answer_probability(self) -> float | None:
+        return None if self.multi_label else self.probabilities[self.labels[0]]
+
+    def undecided(self) -> Self:
+        return replace(self, labels=())
+
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        label = list(self.labels) if self.multi_label else self.labels[0]
+        label = list(self.labels) if self.multi_label else next(iter(self.labels), None)
         return {"label": label, "probabilities": self.probabilities}
 
     def readable(self, example: TextExample) -> str:
@@ -59,6 +73,8 @@ class Classified(Prediction):
         if self.multi_label:
             chosen = ", ".join(f"{name} {probabilities[name]:.2%}" for name in self.labels)
             return f"{chosen or 'no label'}  {text}"
+        if not self.labels:
+            return f"{max(probabilities.values()):7.2%}  undecided  {text}"
         return f"{probabilities[self.labels[0]]:7.2%}  {self.labels[0]}  {text}"
 
 
@@ -68,7 +84,7 @@ class Classification(TextTask):
     type = "classification"
     keys = (
         *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights"),
-        *("windows", "max_windows"),
+        *("threshold", "temperature", "windows", "max_windows"),
     )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
@@ -86,7 +102,7 @@ class Classification(TextTask):
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         """One label a text, or several by `problem_type`."""
         several = config.get("problem_type") == "multi_label_classification"
-        return super().foreign_settings(config) | {"multi_label": several}
+        return super().foreign_settings(config) | {"multi_label": several, "temperature": None}
 
     @classmethod
     def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
@@ -97,12 +113,14 @@ class Classification(TextTask):
         return keys | (score_keys(settings, "activation.Sigmoid") if is_score else {})
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
-        """Raise `UserError` if `settings.positive_label` is not one of two labels."""
+        """Raise `UserError` for a positive label or thresholds that do not fit the labels."""
         super().__init__(settings, labels)
         self.multi_label = settings.multi_label
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self.answer_kind = "sigmoid" if self.multi_label else "softmax"
         self._positive = _positive_label(settings, labels)
+        positive = labels.index(self._positive) if self._positive else len(labels) - 1
+        self._chooser = Chooser(self.multi_label, given_thresholds(settings, labels), positive)
         self._weights_C: Tensor | None = None
 
     @classmethod
@@ -127,6 +145,8 @@ class Classification(TextTask):
             raise ValueError("label_names is for one column of labels")
         if settings.multi_label and settings.positive_label is not None:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
+        if isinstance(settings.threshold, dict) and not settings.multi_label:
+            raise ValueError("threshold: a number for each label is for multi_label: true")
 
     def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:
         """Take the weight of each label in the loss; None: all are equal."""
@@ -157,13 +177,9 @@ class Classification(TextTask):
         return Term(F.cross_entropy(logits, targets_B, weights_C, reduction="sum"))
 
     def predict(self, example: TextExample, items: Items, logits: Logits) -> Classified:
-        logits_C = self.logits_of_text(logits)
-        if self.multi_label:
-            numbers = (logits_C.sigmoid() >= THRESHOLD).nonzero()[:, 0].tolist()
-        else:
-            numbers = [int(logits_C.argmax())]
-        chosen = tuple(self.labels[number] for number in numbers)
-        return Classified(chosen, self.labels, logits_C.numpy(), multi_label=self.multi_label)
+        logits_C = self.logits_of_text(logits).numpy()
+        chosen = tuple(self.labels[number] for number in self._chooser.choose(logits_C))
+        return Classified(chosen, self.labels, logits_C, multi_label=self.multi_label)
 
     def _flags(self, rows: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
         """bool [rows, labels]: True where a row has the label. `rows` holds the label numbers of each row."""
@@ -176,16 +192,41 @@ class Classification(TextTask):
         return set(prediction.labels) == set(example.names)
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Classified]) -> Mapping[str, Any]:
-        truths = [self._known(example.names) for example in examples]
-        given = [self._known(prediction.labels) for prediction in predictions]
+        """The scores. Thresholds and the temperature, if they are open, are fitted on these examples."""
+        rows = self._labeled_logits(examples, predictions)
+        chooser, found = fit(self.settings, self._chooser, rows)
+        truths, given = rows.truths, [chooser.choose(logits_C) for logits_C in rows.logits]
         if not self.multi_label:
             truth, answers = ([numbers[0] for numbers in each] for each in (truths, given))
-            return classification_scores(truth, answers, self.labels, positive=self._positive)
-        scores = multi_label_scores(self._flags(truths), self._flags(given), self.labels)
-        if len(self.labels) == 1:
-            of_label = [each.probabilities[self.labels[0]] for each in predictions]
-            scores |= pair_ranking(examples, [float(bool(each.names)) for each in examples], of_label)
-        return scores
+            scores = classification_scores(truth, answers, self.labels, positive=self._positive)
+        else:
+            scores = multi_label_scores(self._flags(truths), self._flags(given), self.labels)
+            if isinstance(self.settings.threshold, str) and chooser.thresholds is not None:
+                for label, threshold in zip(self.labels, chooser.thresholds, strict=True):
+                    scores["per_class"][label]["threshold"] = threshold
+            if len(self.labels) == 1:
+                of_label = [each.probabilities[self.labels[0]] for each in predictions]
+                scores |= pair_ranking(examples, [float(bool(each.names)) for each in examples], of_label)
+        return dict(sorted((scores | found).items(), key=lambda each: isinstance(each[1], dict | list)))
+
+    def reliability(
+        self, examples: Sequence[TextExample], predictions: Sequence[Classified]
+    ) -> dict[str, list[Bin]]:
+        rows, temperature = self._labeled_logits(examples, predictions), self.settings.temperature
+        found = {"as given": reliability(rows)}
+        if isinstance(temperature, float):
+            found["without the temperature"] = reliability(rows, 1 / temperature)
+        return found
+
+    def _labeled_logits(
+        self, examples: Sequence[TextExample], predictions: Sequence[Classified]
+    ) -> LabeledLogits:
+        truths = [self._known(example.names) for example in examples]
+        return LabeledLogits([each.logits_C for each in predictions], truths, self.multi_label)
+
+    def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
+        """The settings with the temperature and the thresholds that the dev data gave."""
+        return kept_settings(self.settings, metrics)
 
     def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside the most frequent label, or the best constant set of labels."""
@@ -197,15 +238,18 @@ class Classification(TextTask):
         return list(example.names) if self.multi_label else example.label
 
     def mistake(self, example: TextExample, prediction: Classified, examples: Sequence[Any]) -> Mistake:
-        """A wrong answer; of several wrong labels, the sureness is that of the farthest from `THRESHOLD`."""
+        """A wrong answer. Of several wrong labels, the one that is farthest from its threshold counts."""
         passages, probabilities = plain_passages(example.texts), prediction.probabilities
         if not self.multi_label:
             (given,) = prediction.labels
             return Mistake(passages, probabilities[given], right=str(example.label), given=given)
         right, given = self.right_answer(example), prediction.labels
-        farthest = max(abs(probabilities[label] - THRESHOLD) for label in set(given) ^ set(right))
+        thresholds = dict(
+            zip(self.labels, self._chooser.thresholds or [USUAL] * len(self.labels), strict=True)
+        )
+        farthest = max(abs(probabilities[label] - thresholds[label]) for label in set(given) ^ set(right))
         right, given = (", ".join(labels) or "(none)" for labels in (right, given))
-        return Mistake(passages, farthest + THRESHOLD, right=right, given=given)
+        return Mistake(passages, farthest + USUAL, right=right, given=given)
 
     def compared(self, example: TextExample, prediction: Classified) -> tuple[str, str] | None:
         return None if self.multi_label else (str(example.label), prediction.labels[0])

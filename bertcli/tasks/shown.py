@@ -4,11 +4,12 @@ import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor
 
 from bertcli.system.terminal import ELLIPSIS, short
+from bertcli.tasks.calibration import Bin
 from bertcli.tasks.row_words import ReadRow, read_row
 from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -101,6 +102,15 @@ class MistakeWords:
 class Prediction:
     """A task's answer for one example."""
 
+    @property
+    def answer_probability(self) -> float | None:
+        """The probability of the answer; None if the task's answers have no single one."""
+        return None
+
+    def undecided(self) -> Self:
+        """The answer without its label, for a probability that is too low."""
+        raise NotImplementedError
+
     def as_json(self) -> dict[str, Any]:
         """What `bertcli predict --json` prints for it, beside the text: its fields."""
         return dict(vars(self))
@@ -168,6 +178,11 @@ class ShownTask(ABC):
     def compared(self, example: Any, prediction: Any) -> tuple[Any, Any] | None:
         """The right and the given answer, if each is one label or one number; else None."""
         return None
+
+    def reliability(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Mapping[str, Sequence[Bin]]:
+        """The probabilities of the answers beside the shares that are right, as given and before a
+        temperature; empty: the answers have none."""
+        return {}
 
     def answer_names(self, example: Any) -> Sequence[str]:
         """The answers to `example` that `output` can be asked for, in the order of their numbers.

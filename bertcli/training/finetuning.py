@@ -22,7 +22,7 @@ from bertcli.inference.evaluate_task import evaluate_task
 from bertcli.inference.predict import Runner
 from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, VectorModel, restandardized
 from bertcli.reports.cards import task_card
-from bertcli.system.terminal import say
+from bertcli.system.terminal import say, short
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.examples import Example
 from bertcli.tasks.supervised import LabeledBatch
@@ -46,6 +46,9 @@ from bertcli.training.task_models import new_task_model, trained_task
 
 SANITY_EXAMPLES = 8
 """Number of examples evaluated before the first step, to find a mistake in metric or dev file early."""
+
+_LONGEST = 200
+"""Most characters of a setting in a message."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,10 @@ class Finetuning(Prepared):
         self, folder: Path, weights: Mapping[str, Tensor], settings: TaskSettings, card: str
     ) -> None:
         """Write the final model folder, with these settings; its answers have the scale of the data."""
-        weights = restandardized(weights, before=self.data.task.standardization, after=AS_THEY_ARE)
+        before = self.data.task.standardization
+        if isinstance(settings.temperature, float):  # logits are divided by it, as by a scale
+            before = Standardization(scale=1 / settings.temperature)
+        weights = restandardized(weights, before=before, after=AS_THEY_ARE)
         self._write(folder, weights, settings, standardization=AS_THEY_ARE, card=card)
 
     def _write(
@@ -235,6 +241,15 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     )
 
 
+def _kept_lines(before: TaskSettings, after: TaskSettings) -> Iterator[str]:
+    """A line for each setting that the dev data decided."""
+    for name in TaskSettings.model_fields:
+        value = getattr(after, name)
+        if value is not None and value != getattr(before, name):
+            shown = f"{value:.4g}" if isinstance(value, float) else short(str(value), _LONGEST)
+            yield f"task.{name}: {shown}, kept in the model"
+
+
 def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | None) -> Finetuned:
     """Write the best model, or the last one if there is no dev data, to `model/` with its card."""
     data, metric, best = prepared.data, prepared.metric, prepared.best
@@ -252,8 +267,8 @@ def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | Non
         step, lines = best.last_step, [verdict.line, chosen]
         say(chosen)
     settings = data.task.kept_settings(scores.metrics if scores else {})
-    if isinstance(settings.null_threshold, float):
-        say(f"task.null_threshold: {settings.null_threshold:.4g}, kept in the model")
+    for line in _kept_lines(data.task.settings, settings):
+        say(line)
     card = task_card(prepared.config, prepared.model.architecture, data, scores=scores, verdict=verdict)
     run.publish(run.folder.model, partial(prepared.save_final, settings=settings, card=card), weights)
     run.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))

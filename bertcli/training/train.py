@@ -87,7 +87,7 @@ def _finetune_each(
     ranks.on_first(lambda: write_own(folder.seeds, json.dumps(summary, indent=1) + "\n"))
     for name, value in summary["metrics"].items():
         deviation = "" if value["std"] is None else f" ± {value['std']:.4f}"
-        say(f"{scores[best].title(name):<21} {value['mean']:.4f}{deviation}")
+        say(f"{scores[best].title(name):<27} {value['mean']:.4f}{deviation}")
     for seed, run in runs.items():
         if run.verdict is not None and not run.verdict.better:
             say(f"seed {seed}: {run.verdict.line}")

@@ -66,7 +66,7 @@ def test_every_task_has_its_metrics(run_bertcli, models, kind, task, rows, metri
     code, out, _ = run_bertcli("evaluate", models / kind, "--data", models / file, *options)
     assert code == 0
     assert out.splitlines()[0].split() == ["task", task]
-    assert f"loss{' ' * 18}{measured['loss']:.4f}" in out
+    assert f"loss{' ' * 24}{measured['loss']:.4f}" in out
 
 
 @pytest.mark.parametrize("kind", FILES)

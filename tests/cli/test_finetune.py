@@ -74,7 +74,7 @@ def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     scores = json.loads(out)
     assert (code, scores["positive_label"]) == (0, "ham")
     assert scores["f1"] == scores["per_class"]["ham"]["f1"] > 0.9
-    assert f"\nf1 of ham             {scores['f1']:.4f}\n" in err
+    assert f"\nf1 of ham                   {scores['f1']:.4f}\n" in err
     assert f"step 1 held out: loss {scores['loss']:.3f} | accuracy 0.8438 | f1 of ham 0.9153 |" in err
     assert "\nbest by f1 of ham: step 1\n" in err
     assert f"| f1 of ham | {scores['f1']:.4f} |" in (tmp_path / "run" / "model" / "README.md").read_text()
@@ -85,7 +85,7 @@ def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     _, out, _ = run_bertcli(*measure, "--json")
     assert json.loads(out)["positive_label"] == "ham"  # it is saved with the model
     _, out, _ = run_bertcli(*measure, "--positive-label", "spam")
-    assert "\nf1 of spam            0.0000\n" in out
+    assert "\nf1 of spam                  0.0000\n" in out
     code, _, err = run_bertcli(*measure, "--positive-label", "eggs")
     wrong = "'eggs' is not a label; the labels are ham, spam\n"
     assert (code, err.splitlines(keepends=True)[-1]) == (2, f"error: --positive-label: {wrong}")
@@ -100,8 +100,8 @@ def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: P
     assert code == 0
     assert json.loads(out)["model"] == str(tmp_path / "run" / "model")
     assert "seed 2 (2 of 2)\n" in err
-    assert "\naccuracy              0." in err
-    assert "\nf1 of spam            0." in err
+    assert "\naccuracy                    0." in err
+    assert "\nf1 of spam                  0." in err
     assert " ± " in err
     assert "seed 2: warning: accuracy " in err
 

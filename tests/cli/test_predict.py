@@ -245,3 +245,19 @@ def test_a_pretraining_model_is_refused(run_bertcli, tmp_path):
     code, _, err = run_bertcli("predict", tmp_path, "the cat")
     assert code == 2
     assert "this is a masked language model, not a fine-tuned model; fine-tune it first" in err
+
+
+def test_answers_below_a_probability_are_undecided(run_bertcli, models) -> None:
+    command = ("predict", models / "classification", "The cat.", "A dog.")
+    _, out, _ = run_bertcli(*command, "--json")
+    (sure,) = rows(out)
+    most = max(sure["probabilities"].values())
+    for minimum, label, undecided in ((most - 0.01, sure["label"], 0), (most + 0.01, None, 1)):
+        code, out, err = run_bertcli(*command, "--json", "--min-probability", str(minimum))
+        assert (code, rows(out)) == (0, [sure | {"label": label}])
+        assert err == f"{undecided} of 1 rows are undecided: below {minimum:g}\n"
+    code, out, _ = run_bertcli(*command, "--min-probability", "0.999")
+    assert "undecided" in out
+    code, out, err = run_bertcli("predict", models / "regression", "The", "A", "--min-probability", "0.5")
+    assert (code, out) == (2, "")
+    assert "have no single probability" in err

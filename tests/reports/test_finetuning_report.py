@@ -38,6 +38,17 @@ def test_the_matrix_holds_every_row_once(finetuned: Path) -> None:
     assert counts[5] == counts[3] + counts[4] == 5
 
 
+def test_probabilities_are_beside_the_shares_that_are_right(finetuned: Path) -> None:
+    answers = report(finetuned).text("answers")
+    said = answers.split("Probabilities and shares of right answers", 1)[1]
+    error, before = re.findall(
+        r"\) is ([\d.]+); without the temperature, the thin line, it was ([\d.]+\d)", said
+    )[0]
+    row = json.loads((finetuned / "metrics.jsonl").read_text().splitlines()[-1])
+    assert float(before) == pytest.approx(row["uncalibrated_error"], abs=0.01)
+    assert float(error) < 1
+
+
 def test_mistakes_are_those_of_the_dev_file_the_surest_first(finetuned: Path) -> None:
     found = report(finetuned)
     text = found.text("mistakes")

@@ -26,13 +26,17 @@ def labels(*names):
     [
         (
             classifier(id2label=labels("bad", "good"), problem_type=None),
-            {"type": "classification", "text": "text"},
+            {"type": "classification", "text": "text", "temperature": None},
             ("bad", "good"),
         ),
-        (classifier(), {"type": "classification", "text": "text"}, ("LABEL_0", "LABEL_1")),
+        (
+            classifier(),
+            {"type": "classification", "text": "text", "temperature": None},
+            ("LABEL_0", "LABEL_1"),
+        ),
         (
             classifier(num_labels=3),
-            {"type": "classification", "text": "text"},
+            {"type": "classification", "text": "text", "temperature": None},
             ("LABEL_0", "LABEL_1", "LABEL_2"),
         ),
         (classifier(num_labels=1), {"type": "regression", "text": "text"}, ()),
@@ -43,12 +47,12 @@ def labels(*names):
         ),
         (
             classifier(problem_type="multi_label_classification", id2label=labels("x", "y")),
-            {"type": "classification", "text": "text", "multi_label": True},
+            {"type": "classification", "text": "text", "temperature": None, "multi_label": True},
             ("x", "y"),
         ),
         (
             classifier(problem_type="single_label_classification", id2label=labels("x")),
-            {"type": "classification", "text": "text"},
+            {"type": "classification", "text": "text", "temperature": None},
             ("x",),
         ),
         (
