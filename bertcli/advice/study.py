@@ -43,8 +43,8 @@ def search_space(optuna: Any, config: FinetuneConfig, plan: Plan) -> Space:
     real, whole, choice = (
         getattr(optuna.distributions, f"{kind}Distribution") for kind in ("Float", "Int", "Categorical")
     )
-    training, task, most = plan.training, config.task, plan.architecture.layers // 2
-    rate, epochs, rows = training.learning_rate, training.epochs, training.batch_size
+    training, task, most = config.training, config.task, plan.architecture.layers // 2
+    rate, epochs, rows = plan.training.learning_rate, training.epochs, training.batch_size
     decay, frozen = training.layer_decay or 1.0, training.freeze_layers
     space = {
         RATE: (rate, real(0.3 * rate, 3 * rate, log=True)),
@@ -82,11 +82,11 @@ def tenths(planned: int, steps: Sequence[int], scores: Sequence[float]) -> dict[
         steps, scores: the evaluations so far.
     """
     best: dict[int, float] = {}
-    for step, score in zip(steps, scores, strict=True):
-        reached, last = -(-10 * step // planned), max(best, default=0)
-        if best:
-            best |= dict.fromkeys(range(last + 1, reached), best[last])
-        best.setdefault(reached, max([score, *best.values()]))
+    for number, step in enumerate(steps):
+        reached = -(-10 * step // planned)
+        for tenth in range(max(best, default=reached) + 1, reached):
+            best[tenth] = max(scores[:number])
+        best.setdefault(reached, max(scores[: number + 1]))
     return best
 
 

@@ -9,6 +9,7 @@ own log again, and the score is told for the first time. A trial with a score is
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
@@ -155,7 +156,7 @@ class Search:
             assert note is not None
             note.files |= {path.name: [] for path in (self.folder.trials, self.folder.runs_log)}
             write_note(self.folder.root, note)
-            self._study = Study(optuna, self.folder.trials, space, self._config.seed)
+            self._study = Study(optuna, self.folder.trials, space, seed=self._config.seed)
         self._begun, self._before = monotonic(), self._study.facts.get("seconds", 0.0)
 
     def _used(self) -> float:
@@ -183,19 +184,16 @@ class Search:
             trial.set_user_attr("begun", self._used())
         self._trial, changed = trial, self._study.changed(trial)
         values = ", ".join(f"{key.partition('.')[2]} {value}" for key, value in changed.items())
-        seed = self._config.training_seed if self._config.seeds else None
-        return self._planned(trial, None, seed, f"trial {trial.number}: {values or 'the given config'}")
+        return self._planned(trial, None, f"trial {trial.number}: {values or 'the given config'}")
 
-    def _planned(self, trial: Any, seed: int | None, trained: int | None, line: str) -> PlannedRun:
-        """`trained`: the only one of the config's `seeds` that is trained with; None: its `seed` is."""
-        sections: dict[str, Any] = {
-            "output_dir": str(self.folder.root / _name(trial.number, seed)),
-            "seeds": None if trained is None else [trained],
-        }
+    def _planned(self, trial: Any, seed: int | None, line: str) -> PlannedRun:
+        seeds = self._config.seeds and self._config.seeds[:1] if seed is None else [seed]
+        output_dir = str(self.folder.root / _name(trial.number, seed))
+        sections: dict[str, Any] = {"output_dir": output_dir, "seeds": seeds}
         for key, value in self._study.changed(trial).items():
             section, _, inner = key.partition(".")
             sections.setdefault(section, {})[inner] = value
-        return PlannedRun(trial.number, with_values(self._config, sections), line, seed)
+        return PlannedRun(trial.number, with_values(self._config, sections), line, seed=seed)
 
     def _next_seed(self, is_begun: bool) -> PlannedRun | None:
         """The next run for the comparison of best and given config; `is_begun`: only if a kill ended it."""
@@ -212,7 +210,7 @@ class Search:
                 fits = self._used() + MARGIN * trial.user_attrs["seconds"] <= self._seconds
                 if not (is_taken if is_begun else fits):
                     return None
-                return self._planned(trial, seed, seed, f"trial {trial.number} with seed {seed}")
+                return self._planned(trial, seed, f"trial {trial.number} with seed {seed}")
         return None
 
     @property
@@ -240,11 +238,9 @@ class Search:
 
     @contextmanager
     def _logged(self) -> Iterator[None]:
-        """A context in which what a run prints goes to a file."""
-        if not ranks.is_first():
-            yield
-            return
-        with open(self.folder.runs_log, "a", encoding="utf-8") as log, redirect_stderr(log):
+        """A context in which what a run prints goes to a file; the first rank alone prints."""
+        path = self.folder.runs_log if ranks.is_first() else os.devnull
+        with open(path, "a", encoding="utf-8") as log, redirect_stderr(log):
             yield
 
     def _is_hopeless(
@@ -278,7 +274,7 @@ class Search:
         say(f"  {end}{title} {next(shown)}; best: trial {best.number}, {next(shown)}")
 
     def _remove_weights(self) -> None:
-        """Of the runs that have ended, that of the best trial keeps its model, and none its checkpoints."""
+        """Remove the checkpoints of all runs that have ended, and the models of all but the best trial."""
         for name in [*(_name(trial.number) for trial in self._study.trials), *self._scores]:
             layout = RunLayout(self.folder.root / name)
             remove_checkpoints(layout)

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from statistics import fmean, variance
 from typing import Any
 
@@ -85,16 +86,21 @@ class Tuning:
 
     @property
     def noise(self) -> float | None:
-        """The standard deviation over seeds, that of both configs pooled; None: they were not compared."""
+        """The standard deviation over seeds, that of both configs pooled; None: they were not compared.
+
+        It is infinite if a run diverged.
+        """
         if self.compared is None:
             return None
+        if not all(map(math.isfinite, chain(*self.compared))):
+            return math.inf
         squares = sum((len(scores) - 1) * variance(scores) for scores in self.compared)
         return math.sqrt(squares / (sum(map(len, self.compared)) - 2))
 
     @property
     def recommended(self) -> int:
         """The number of the trial whose config is recommended: the first one if the gain is within noise."""
-        is_more = self.gain is None or self.noise is None or self.gain > self.noise  # false if one is NaN
+        is_more = self.gain is None or self.noise is None or self.gain > self.noise
         return self.best if is_more else 0
 
     @property
@@ -129,8 +135,8 @@ class Tuning:
             values = [trial.values[key] for trial in scored]
             if not isinstance(value, str) and len(scored) >= _FEWEST and len(set(values)) > 1:
                 good = [goodness(self.metric, trial.score) for trial in scored]
-                ranks = (mean_ranks(np.asarray(each)) for each in (values, good))
-                found[key] = float(np.corrcoef(*ranks)[0, 1]) if len(set(good)) > 1 else None
+                ranks = [mean_ranks(np.asarray(each)) for each in (values, good)]
+                found[key] = float(np.corrcoef(ranks)[0, 1]) if len(set(good)) > 1 else None
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -175,7 +181,7 @@ class Tuning:
             "tuning": self,
             "name": name,
             "markers": MARKERS,
-            "chart": plot([Curve(self.title, 0, "strong", points)], [level], "trial"),
+            "chart": plot([Curve(self.title, 0, "strong", points=points)], [level], "trial"),
             "mean": fmean,
         }
         return page(f"{name}: search", "tuning.html.j2", values)

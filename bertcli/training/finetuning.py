@@ -227,7 +227,8 @@ def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) ->
     metric = config.task.metric or data.task.metric
     best = None
     if data.dev is not None:
-        best = BestModel(run.folder, metric, training.early_stopping, partial(is_hopeless, steps))
+        rule = partial(is_hopeless, steps)
+        best = BestModel(run.folder, metric, training.early_stopping, is_hopeless=rule)
     model.to(loop.device)
     return Finetuning(
         config=config,
