@@ -123,6 +123,11 @@ class Study:
         return self._study.user_attrs
 
     @property
+    def scores(self) -> dict[str, float]:
+        """Name of a run with a fresh seed -> its goodness."""
+        return self.facts.get("scores", {})
+
+    @property
     def trials(self) -> list[Any]:
         """The trials with a score, and pruned ones; the first is that of the given config."""
         states = self._states.COMPLETE, self._states.PRUNED

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -41,11 +42,13 @@ from bertcli.training.finetuning import Finetuned, finetune
 from bertcli.training.fit import DivergedError
 from bertcli.training.resolve import check_finetuning
 from bertcli.training.run_folder import RunFolder, remove_checkpoints, remove_model
+from bertcli.training.train import alone
 
 SEEDS = 3
 """Fresh seeds by which the best config is compared with the given one."""
 
 
+@alone()
 def tune(
     given: Path | Mapping[str, Any],
     overrides: Sequence[str] = (),
@@ -62,12 +65,13 @@ def tune(
         UserError: as `finetune`; there is no dev data; Optuna is missing.
         SystemExit: after a signal to stop.
     """
-    import_extra("optuna", "tune", "bertcli tune searches with Optuna", doing="the search")
+    optuna = import_extra("optuna", "tune", "bertcli tune searches with Optuna", doing="the search")
+    resume, overwrite = ranks.after_restart(resume, overwrite)
     asked = ranks.on_first(lambda: _asked(given, overrides))
     source = ranks.first_then_all(lambda: resolve_model(asked.model))
     search = Search(asked, with_values(asked, {"model": str(source)}), 60 * minutes, most=trials)
     line = f"stopped; to go on: {resume_command('tune', search.folder.root)}"
-    with said_on_ctrl_c(lambda: line), search.claimed(resume, overwrite):
+    with said_on_ctrl_c(lambda: line), search.claimed(optuna, resume, overwrite):
         try:
             while (run := ranks.on_first(search.next_run)) is not None:
                 search.take(run)
@@ -82,7 +86,7 @@ def _asked(given: Path | Mapping[str, Any], overrides: Sequence[str]) -> Finetun
         config = load_config(FinetuneConfig, given, list(overrides))
     else:
         config = check_config(FinetuneConfig, dict(given), "the config")
-    if not config.task.has_dev:
+    if not config.task.has_dev:  # what trials are compared by; `_tell` reads the scores
         raise UserError("bertcli tune compares trials by dev data: give task.dev or task.dev_fraction")
     if isinstance(given, Path) and given.is_dir():
         return config
@@ -126,18 +130,18 @@ class Search:
         """
         self._asked, self._config, self._seconds, self._most = asked, config, seconds, most
         self.folder = RunFolder(Path(config.output_dir), FinetuneConfig)
+        self._fresh = [(config.training_seed + number) % 2**63 for number in range(1, SEEDS + 1)]
 
     @contextmanager
-    def claimed(self, resume: bool, overwrite: bool) -> Iterator[None]:
+    def claimed(self, optuna: Any, resume: bool, overwrite: bool) -> Iterator[None]:
         """A context that holds the folder. Raises `UserError` as a run; config or data changed since."""
         ranks.on_first(lambda: check_finetuning(self._config))
         claim = self.folder.claim(resume, overwrite, lambda: identity.finetuning_inputs(self._config))
         with ranks.first_holds(claim):
-            ranks.on_first(lambda: self._open(resume))
+            ranks.on_first(lambda: self._open(optuna, resume))
             yield
 
-    def _open(self, resume: bool) -> None:
-        optuna = import_extra("optuna", "tune", "bertcli tune searches with Optuna", doing="the search")
+    def _open(self, optuna: Any, resume: bool) -> None:
         data = identity.task_identity(self._config, ())
         if resume and (saved := self.folder.saved_config()) is not None:
             if changed := [key for key in differences(saved, self._asked) if key != "output_dir"]:
@@ -197,35 +201,25 @@ class Search:
 
     def _next_seed(self, is_begun: bool) -> PlannedRun | None:
         """The next run for the comparison of best and given config; `is_begun`: only if a kill ended it."""
-        best, first = self._study.best, self._config.training_seed
+        best = self._study.best
         if best is None or best.number == 0:
             return None
-        for fresh in range(first + 1, first + 1 + SEEDS):
-            for trial in (best, self._study.trials[0]):
-                seed = fresh % 2**63
-                name = _name(trial.number, seed)
-                if name in self._scores:
-                    continue
-                is_taken = RunFolder(self.folder.root / name, FinetuneConfig).is_taken
-                fits = self._used() + MARGIN * trial.user_attrs["seconds"] <= self._seconds
-                if not (is_taken if is_begun else fits):
-                    return None
-                return self._planned(trial, seed, f"trial {trial.number} with seed {seed}")
+        both = product(self._fresh, (best, self._study.trials[0]))
+        left = (each for each in both if _name(each[1].number, each[0]) not in self._study.scores)
+        for seed, trial in left:
+            run = self._planned(trial, seed, f"trial {trial.number} with seed {seed}")
+            fits = self._used() + MARGIN * trial.user_attrs["seconds"] <= self._seconds
+            return run if (self._is_taken(run) if is_begun else fits) else None
         return None
 
-    @property
-    def _scores(self) -> dict[str, float]:
-        """Name of a run with a fresh seed -> its goodness."""
-        return self._study.facts.get("scores", {})
-
-    def _fresh(self, trial: Any) -> list[float]:
-        return [each for name, each in self._scores.items() if name.startswith(f"{_name(trial.number)}-")]
+    def _is_taken(self, run: PlannedRun) -> bool:
+        return RunFolder(self.folder.root / run.name, FinetuneConfig).is_taken
 
     def take(self, run: PlannedRun) -> None:
         """Take or continue a run, and tell its score; on every rank. Raises as `finetune`."""
         if ranks.is_first():
             say(f"{run.line} ({self._used() / 60:.1f} of {self._seconds / 60:g} min)")
-        goes_on = ranks.from_first(RunFolder(self.folder.root / run.name, FinetuneConfig).is_taken)
+        goes_on = ranks.from_first(self._is_taken(run))
         done: Finetuned | None = None
         self._is_pruned = False
         try:
@@ -263,7 +257,7 @@ class Search:
         metric = self._study.facts["metric"][0]
         score = max((goodness(metric, row.get(metric)) for row in rows), default=-math.inf)
         if run.seed is not None:
-            self._study.note("scores", self._scores | {run.name: -math.inf if done is None else score})
+            self._study.note("scores", self._study.scores | {run.name: -math.inf if done is None else score})
         else:
             self._trial.set_user_attr("seconds", self._used() - self._trial.user_attrs["begun"])
             self._trial.set_user_attr("epochs", rows[-1]["epoch"] if rows else run.config.training.epochs)
@@ -275,7 +269,7 @@ class Search:
 
     def _remove_weights(self) -> None:
         """Remove the checkpoints of all runs that have ended, and the models of all but the best trial."""
-        for name in [*(_name(trial.number) for trial in self._study.trials), *self._scores]:
+        for name in [*(_name(trial.number) for trial in self._study.trials), *self._study.scores]:
             layout = RunLayout(self.folder.root / name)
             remove_checkpoints(layout)
             if name != _name(self._study.best.number):
@@ -285,7 +279,11 @@ class Search:
         """Write `best.yaml` and the page. Raises `UserError` for files that are not bertcli's."""
         folder, study = self.folder, self._study
         metric, title = study.facts["metric"]
-        trials = [study.shown(trial, metric, self._fresh(trial)) for trial in study.trials]
+        trials = []
+        for trial in study.trials:
+            names = (_name(trial.number, seed) for seed in self._fresh)
+            fresh = [study.scores[name] for name in names if name in study.scores]
+            trials.append(study.shown(trial, metric, fresh))
         given = {key: rounded(key, value) for key, (value, _) in study.space.items()}
         tuning = Tuning(metric, title, trials, best=study.best.number, given=given, seconds=self._used())
         own = with_values(self._asked, {"output_dir": str(folder.root / "best")})

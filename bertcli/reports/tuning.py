@@ -15,7 +15,7 @@ from bertcli.config.section import Section
 from bertcli.config.yaml_text import Block, Line, commented_yaml
 from bertcli.reports.chart import MARKERS, Curve, Level, plot
 from bertcli.reports.page import page
-from bertcli.system.terminal import number
+from bertcli.system.terminal import duration, number
 from bertcli.tasks.scores import mean_ranks
 from bertcli.training.best import goodness
 
@@ -107,6 +107,9 @@ class Tuning:
     def verdict(self) -> str:
         """What the search found, in one or two sentences."""
         first, best = self.trials[0], self.best_trial
+        if len(self.trials) == 1:
+            took = duration(first.seconds)
+            return f"there was time for the given config alone, which took {took}: give more --minutes"
         if best is first:
             return f"no trial has a better {self.title} than the given config: keep the given config"
         trial, title = f"trial {best.number}", self.title

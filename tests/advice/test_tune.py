@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import bertcli
 from bertcli.advice.study import Study
 from bertcli.advice.tune import tune
 from bertcli.config.finetune import FinetuneConfig
@@ -176,8 +177,9 @@ def test_killed_at_each_moment_it_ends_as_undisturbed(
 
 
 def test_without_time_only_the_given_config_is_run(files: Path, tmp_path: Path) -> None:
+    """The call of the Python API."""
     given = config(files, tmp_path / "run") | {"seeds": [3, 4]}
-    found = tune(given, minutes=0.001)
+    found = bertcli.tune(given, minutes=0.001)
     assert len(found["trials"]) == 1
     saved = load_config(FinetuneConfig, tmp_path / "run-tune" / "trial-000" / "config.yaml")
     assert (saved.seeds, saved.seed) == ([3], 7)
@@ -210,6 +212,8 @@ def test_what_it_refuses(
     given = config(files, tmp_path / "run")
     with pytest.raises(UserError, match=r"compares trials by dev data: give task\.dev or task\.dev_fraction"):
         tune(given | {"task": given["task"] | {"dev": None}})
+    with pytest.raises(UserError, match="minutes: expected a number above 0; got -1"):
+        bertcli.tune(given, minutes=-1)
     moved = shutil.copytree(root, tmp_path / "moved-tune")
     with pytest.raises(UserError, match=r"cannot resume: training\.epochs changed since the start"):
         tune(moved, ["training.epochs=2"], resume=True)

@@ -58,6 +58,11 @@ def test_without_fresh_seeds_nothing_is_compared() -> None:
     assert "no time for fresh seeds, so the gain may be chance" in found.verdict
 
 
+def test_with_one_trial_nothing_was_searched() -> None:
+    found = tuning(trial(0, 0.50), best=0)
+    assert found.verdict == "there was time for the given config alone, which took 9 s: give more --minutes"
+
+
 def test_the_given_config_may_be_the_best() -> None:
     found = tuning(trial(0, 0.50, [0.5]), trial(1, 0.40), best=0)
     assert (found.gain, found.recommended) == (None, 0)
