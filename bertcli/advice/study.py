@@ -20,15 +20,15 @@ from bertcli.tasks.registry import import_task
 from bertcli.training.best import goodness
 
 RATE, EPOCHS, ROWS = "training.learning_rate", "training.epochs", "training.batch_size"
-FIRST: Sequence[Mapping[str, float]] = ({}, {EPOCHS: 2.0}, {EPOCHS: 2.0, ROWS: 0.5})
+FIRST: Sequence[Mapping[str, float]] = ({}, {EPOCHS: 2.0}, {ROWS: 0.5})
 """The first trials, as factors of the given config, which is the very first one. Small models and few rows
-gain by more steps (Mosbach et al. 2021)."""
+gain by more steps (Mosbach et al. 2021); those of smaller batches take no more time."""
 RANDOM = 6
 """The number of trials before the sampler (TPE: Bergstra et al. 2011) learns from them."""
 COMPLETE, WARM_UP = 3, 3
 """Complete trials before one may be pruned, and the tenths of its run before that."""
 
-RESERVED = ((3, 3, 0.4), (2, 1, 0.5))
+RESERVED = ((3, 3, 0.4), (2, 1, 0.6))
 """Runs with fresh seeds for which time is reserved, of the best config and of the given one, and the largest
 share of all time that they may take. The first trial is one more run of the given config."""
 MARGIN = 1.1
@@ -166,8 +166,10 @@ class Study:
         if place < len(FIRST) and not waiting:
             values = {key: value for key, (value, _) in self.space.items()}
             for key, factor in FIRST[place].items():
-                values[key] = type(values[key])(max(1, factor * values[key]))
-            self._study.enqueue_trial(values | {EPOCHS: min(epochs, values[EPOCHS])})
+                values[key] = factor * values[key] if key == EPOCHS else max(1, int(factor * values[key]))
+            values[EPOCHS] = min(epochs, values[EPOCHS])
+            if all(self._changes(values) != self.changed(trial) for trial in self.trials):
+                self._study.enqueue_trial(values)
         return self._study.ask()
 
     def fill(self, trial: Any, epochs: float) -> None:
@@ -188,8 +190,12 @@ class Study:
 
     def changed(self, trial: Any) -> dict[str, Any]:
         """Key -> value, of the keys in which a trial differs from the given config."""
-        own = {key: value for key, value in trial.params.items() if value != self.space[key][0]}
-        return {key: rounded(key, value) for key, value in own.items()}
+        return self._changes(trial.params)
+
+    def _changes(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        given = {key: value for key, (value, _) in self.space.items()}
+        own = {key: rounded(key, value) for key, value in values.items() if value != given[key]}
+        return {key: value for key, value in own.items() if value != given[key]}
 
     def is_hopeless(self, trial: Any, scores: Mapping[int, float]) -> bool:
         """Report the scores (`tenths`) that Optuna lacks; return whether they are reason to prune a trial."""

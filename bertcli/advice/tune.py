@@ -40,6 +40,7 @@ from bertcli.training.best import goodness, heldout_rows
 from bertcli.training.commands import resume_command
 from bertcli.training.finetuning import Finetuned, finetune
 from bertcli.training.fit import DivergedError
+from bertcli.training.lifecycle import NOT_BEGUN
 from bertcli.training.resolve import check_finetuning
 from bertcli.training.run_folder import RunFolder, remove_checkpoints, remove_model
 from bertcli.training.train import alone
@@ -70,13 +71,12 @@ def tune(
     asked = ranks.on_first(lambda: _asked(given, overrides))
     source = ranks.first_then_all(lambda: resolve_model(asked.model))
     search = Search(asked, with_values(asked, {"model": str(source)}), 60 * minutes, most=trials)
-    line = f"stopped; to go on: {resume_command('tune', search.folder.root)}"
-    with said_on_ctrl_c(lambda: line), search.claimed(optuna, resume, overwrite):
+    with said_on_ctrl_c(search.stopped), search.claimed(optuna, resume, overwrite):
         try:
             while (run := ranks.on_first(search.next_run)) is not None:
                 search.take(run)
         except (SystemExit, Stopped):  # the run's own line, which names the run, is in its log
-            say(line)
+            say(search.stopped())
             raise
         return ranks.on_first(search.finish)
 
@@ -108,11 +108,6 @@ class PlannedRun:
     line: str
     seed: int | None = None
 
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return _name(self.trial, self.seed)
-
 
 def _name(trial: int, seed: int | None = None) -> str:
     return f"trial-{trial:03d}" + ("" if seed is None else f"-seed-{seed}")
@@ -128,13 +123,19 @@ class Search:
             asked: the config as it was given; in `config` the model is located.
             seconds, most: the time, and the number of trials.
         """
-        self._asked, self._config, self._seconds, self._most = asked, config, seconds, most
+        self._begun, self._asked, self._config = monotonic(), asked, config
+        self._seconds, self._most = seconds, most
         self.folder = RunFolder(Path(config.output_dir), FinetuneConfig)
         self._fresh = [(config.training_seed + number) % 2**63 for number in range(1, SEEDS + 1)]
 
+    def stopped(self) -> str:
+        """The line that says how to go on after a stop."""
+        command = resume_command("tune", self.folder.root)
+        return f"stopped; to go on: {command}" if self.folder.is_taken else NOT_BEGUN
+
     @contextmanager
     def claimed(self, optuna: Any, resume: bool, overwrite: bool) -> Iterator[None]:
-        """A context that holds the folder. Raises `UserError` as a run; config or data changed since."""
+        """A context that holds the folder. Raises `UserError` as a run, also if config or data changed."""
         ranks.on_first(lambda: check_finetuning(self._config))
         claim = self.folder.claim(resume, overwrite, lambda: identity.finetuning_inputs(self._config))
         with ranks.first_holds(claim):
@@ -161,7 +162,7 @@ class Search:
             note.files |= {path.name: [] for path in (self.folder.trials, self.folder.runs_log)}
             write_note(self.folder.root, note)
             self._study = Study(optuna, self.folder.trials, space, seed=self._config.seed)
-        self._begun, self._before = monotonic(), self._study.facts.get("seconds", 0.0)
+        self._before = self._study.facts.get("seconds", 0.0)
 
     def _used(self) -> float:
         """Seconds that the search has taken, without the time between a kill and the resume."""
@@ -173,7 +174,7 @@ class Search:
         study.note("seconds", self._used())
         with disk_errors(f"{self.folder.root}: weights could not be removed"):
             self._remove_weights()
-        epochs = study.fitting_epochs(self._seconds - self._used(), self._seconds)
+        epochs = study.fitting_epochs(self._seconds - self._used(), total=self._seconds)
         if (trial := study.unfinished) is not None:
             return self._of_trial(trial, epochs)
         if (run := self._next_seed(is_begun=True)) is not None:
@@ -213,7 +214,7 @@ class Search:
         return None
 
     def _is_taken(self, run: PlannedRun) -> bool:
-        return RunFolder(self.folder.root / run.name, FinetuneConfig).is_taken
+        return RunFolder(Path(run.config.output_dir), FinetuneConfig).is_taken
 
     def take(self, run: PlannedRun) -> None:
         """Take or continue a run, and tell its score; on every rank. Raises as `finetune`."""
@@ -251,13 +252,14 @@ class Search:
 
     def _tell(self, run: PlannedRun, done: Finetuned | None) -> None:
         """Write the score of a run that has ended; None: it diverged."""
-        rows = heldout_rows(RunLayout(self.folder.root / run.name).metrics)
+        rows = heldout_rows(RunLayout(Path(run.config.output_dir)).metrics)
         if done is not None and done.scores is not None:
             self._study.note("metric", [done.metric, done.scores.title(done.metric)])
         metric = self._study.facts["metric"][0]
         score = max((goodness(metric, row.get(metric)) for row in rows), default=-math.inf)
         if run.seed is not None:
-            self._study.note("scores", self._study.scores | {run.name: -math.inf if done is None else score})
+            score = -math.inf if done is None else score
+            self._study.note("scores", self._study.scores | {_name(run.trial, run.seed): score})
         else:
             self._trial.set_user_attr("seconds", self._used() - self._trial.user_attrs["begun"])
             self._trial.set_user_attr("epochs", rows[-1]["epoch"] if rows else run.config.training.epochs)
@@ -291,7 +293,7 @@ class Search:
             write_own(folder.best_config, tuning.config_text(own))
             write_own(folder.report, tuning.page(public_name(str(folder.root))))
         say(tuning.verdict)
-        for path, what in ((folder.best_config, "config"), (folder.report, "page")):
-            say(f"the {what} is in {path}")
-        paths = {"config": str(folder.best_config), "report": str(folder.report)}
-        return paths | {"model": str(folder.root / _name(study.best.number) / "model")} | tuning.as_json()
+        say(f"the config is in {folder.best_config}, the page in {folder.report}")
+        model = folder.root / _name(study.best.number) / "model"
+        paths = {"config": folder.best_config, "report": folder.report, "model": model}
+        return {name: str(path) for name, path in paths.items()} | tuning.as_json()

@@ -106,7 +106,14 @@ def test_later_evaluations_change_no_score_of_a_tenth() -> None:
 def test_the_first_trials_are_the_given_config_and_more_steps(tmp_path: Path) -> None:
     of = study(tmp_path)
     changed = [of.changed(ended(of, 0.5)) for _ in range(3)]
-    assert changed == [{}, {EPOCHS: 6.0}, {EPOCHS: 6.0, ROWS: 16}]
+    assert changed == [{}, {EPOCHS: 6.0}, {ROWS: 16}]
+
+
+def test_no_first_trial_repeats_another_for_lack_of_time(tmp_path: Path) -> None:
+    of = study(tmp_path)
+    ended(of, 0.5)
+    trial = new(of, epochs=3.2)  # twice the epochs do not fit, and 3.2 are rounded to the 3 of before
+    assert of.changed(trial).keys() - {EPOCHS}
 
 
 def test_no_trial_has_more_epochs_than_fit(tmp_path: Path) -> None:
@@ -198,6 +205,6 @@ def test_epochs_fit_into_the_time_beside_the_fresh_seeds(tmp_path: Path) -> None
     assert of.fitting_epochs(left=180 + 55.0, total=600.0) == pytest.approx(5.0)
     assert of.fitting_epochs(left=180 + 16.0, total=600.0) == 0.0  # fewer than 1.5
     assert of.fitting_epochs(left=570.0, total=600.0) == 9.0
-    # Of 200 s they would take more than 40 %: 2 runs and 1, 90 s, are less than half.
+    # Of 200 s they would take more than 40 %: 2 runs and 1, 90 s, are less than 60 %.
     assert of.fitting_epochs(left=90 + 22.0, total=200.0) == pytest.approx(2.0)
     assert of.fitting_epochs(left=22.0, total=100.0) == pytest.approx(2.0)  # no time for seeds at all
