@@ -212,6 +212,8 @@ def test_what_it_refuses(
     given = config(files, tmp_path / "run")
     with pytest.raises(UserError, match=r"compares trials by dev data: give task\.dev or task\.dev_fraction"):
         tune(given | {"task": given["task"] | {"dev": None}})
+    done = run_cli("finetune", root, "--resume")
+    assert (done.returncode, "is the folder of a search. To continue it" in done.stderr) == (2, True)
     with pytest.raises(UserError, match="minutes: expected a number above 0; got -1"):
         bertcli.tune(given, minutes=-1)
     moved = shutil.copytree(root, tmp_path / "moved-tune")
