@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int)
     parser.add_argument("--folder", type=Path, help="keep runs here; what is finished is not repeated")
     options = parser.parse_args()
-    model = find_minilm() if options.model == "minilm" else Path(options.model)
+    model = Path(find_minilm() if options.model == "minilm" else options.model)
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)

@@ -86,8 +86,8 @@ def test_what_mattered_is_a_correlation_of_ranks() -> None:
 
 
 def given(**training: Any) -> FinetuneConfig:
-    task = {"type": "classification", "train": "a.tsv", "dev": "b.tsv", "text": "t", "label": "l"}
-    task["class_weights"] = {"x: y": 2.0, "z": 1.0}
+    columns = {"text": "t", "label": "l", "class_weights": {"x: y": 2.0, "z": 1.0}}
+    task = {"type": "classification", "train": "a.tsv", "dev": "b.tsv", **columns}
     config = {"output_dir": "o", "model": "m", "task": task, "training": training}
     return check_config(FinetuneConfig, config, "test")
 
