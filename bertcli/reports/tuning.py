@@ -138,8 +138,8 @@ class Tuning:
             values = [trial.values[key] for trial in scored]
             if not isinstance(value, str) and len(scored) >= _FEWEST and len(set(values)) > 1:
                 good = [goodness(self.metric, trial.score) for trial in scored]
-                ranks_2N = np.stack([mean_ranks(np.asarray(each)) for each in (values, good)])
-                found[key] = float(np.corrcoef(ranks_2N)[0, 1]) if len(set(good)) > 1 else None
+                of_values, of_scores = (mean_ranks(np.asarray(each)) for each in (values, good))
+                found[key] = float(np.corrcoef(of_values, of_scores)[0, 1]) if len(set(good)) > 1 else None
         return found
 
     def as_json(self) -> dict[str, Any]:
