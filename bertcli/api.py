@@ -90,6 +90,24 @@ def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> d
         return training.run_finetuning(given, [], resume, overwrite=overwrite)
 
 
+@calls.call_of_torch
+def tune(
+    config: Config, minutes: float = 60.0, trials: int = 30, resume: bool = False, overwrite: bool = False
+) -> dict[str, Any]:
+    """Search for a better fine-tuning config, like `bertcli tune --json`.
+
+    Returns the recommended config's file as `config`, and what was tried. Arguments and errors are those of
+    `pretrain`.
+    """
+    from bertcli.advice import tune as search
+    from bertcli.training import ranks
+
+    given, trials = _given(config, resume, overwrite), calls.count("trials", trials)
+    limits = {"minutes": calls.positive("minutes", minutes), "trials": trials}
+    with ranks.joined():
+        return search.tune(given, resume=resume, overwrite=overwrite, **limits)
+
+
 class Model:
     """A model folder, made by `load`; its weights are read when they are first needed.
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "init": "configs",
     "pretrain": "train",
     "finetune": "train",
+    "tune": "train",
     "predict-mask": "masks",
     "predict-next": "masks",
     "predict": "predict",

@@ -10,6 +10,7 @@ checkpoints/     step-00000500, ... (`bertcli.training.checkpoint`); best: the b
 model/           the final model
 tensorboard/     with `logging.tensorboard`
 seed-N/, seeds.json   with `seeds`: several runs (`bertcli.training.train`)
+trial-N/, trial-N-seed-M/, trials.jsonl, runs.log, best.yaml   the files of a search (`bertcli.advice.tune`)
 verdict.json     what the run said at its end (`bertcli.folders.run_layout`)
 report.html      the page of `bertcli report`
 
@@ -32,12 +33,15 @@ from bertcli.folders.mark import write_own
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, plain_text
 
-FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html")
+FILES = (
+    *("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html"),
+    *("trials.jsonl", "runs.log", "best.yaml"),
+)
 FOLDERS = ("model", "checkpoints", "tensorboard")
 """The contents of a run folder, besides the token store and the runs of seeds."""
 _STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
 _BEST = re.compile(r"best(\.\d+)?")
-_SEED = re.compile(r"seed-\d+")
+_SEED = re.compile(r"seed-\d+|trial-\d+(-seed-\d+)?")
 
 
 class RunLayout:
@@ -45,8 +49,9 @@ class RunLayout:
 
     def __init__(self, root: Path):
         self.root = root
-        paths = (root / name for name in FILES)
-        self.config, self.data, self.metrics, self.seeds, self.verdict, self.report = paths
+        paths = [root / name for name in FILES]
+        self.config, self.data, self.metrics, self.seeds, self.verdict, self.report = paths[:6]
+        self.trials, self.runs_log, self.best_config = paths[6:]
         self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
         self.lock, self.store = root / ".lock", root / "store"
         self.best = self.checkpoints / "best"
@@ -90,11 +95,11 @@ class RunLayout:
 
     @property
     def is_of_seed(self) -> bool:
-        """True if the folder has the name of the run of one of several seeds."""
+        """True if the folder has the name of the run of one of several seeds, or of a trial."""
         return bool(_SEED.fullmatch(self.root.resolve().name))
 
     def seed_folders(self) -> list[Path]:
-        """The folders with names of runs of seeds."""
+        """The folders with names of runs of seeds, or of trials."""
         return sorted(path for path in _content(self.root) if _SEED.fullmatch(path.name))
 
 

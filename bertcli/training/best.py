@@ -14,6 +14,10 @@ from bertcli.training.checkpoint import RunState, free_path, load_state, newest_
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.scores import Scores
 
+IsHopeless = Callable[[Sequence[int], Sequence[float]], bool]
+"""A function of the evaluations so far, by their steps and their `goodness`: True if the run should end. The
+same evaluations give the same answer, also after a resume."""
+
 
 class BestModel:
     """The best model so far, in `checkpoints/best`: by `metric`, and by the loss among equal ones.
@@ -23,12 +27,21 @@ class BestModel:
     found again.
     """
 
-    def __init__(self, folder: RunLayout, metric: str, patience: int | None = None):
+    def __init__(
+        self,
+        folder: RunLayout,
+        metric: str,
+        patience: int | None = None,
+        is_hopeless: IsHopeless = lambda steps, scores: False,
+    ):
         """Nothing is read yet.
 
-        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
+        Args:
+            patience: evaluations in a row without a better score until `is_settled`; None: never.
+            is_hopeless: a function that ends the run if other runs are better.
         """
         self._folder, self._metric, self._patience = folder, metric, patience
+        self._is_hopeless = is_hopeless
         self.read([])
 
     def read(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -84,6 +97,8 @@ class BestModel:
         if not self.is_settled:
             return None
         title = scores.title(self._metric)
+        if not self._is_patience_over:
+            return f"other runs had a better {title} at this point"
         return f"no better {title} in {self._patience} evaluations (training.early_stopping)"
 
     def path(self) -> Path:
@@ -102,11 +117,20 @@ class BestModel:
 
     @property
     def is_settled(self) -> bool:
-        """True if the last `patience` evaluations did not improve the metric; the loss is ignored."""
-        if self._patience is None or not self._steps:
+        """True if the run may end: it is hopeless, or the last `patience` evaluations did not improve the
+        metric; the loss is ignored."""
+        if not self._steps:
             return False
-        metrics = [metric for metric, _ in self._goodness]
-        return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
+        return self._is_hopeless(self._steps, self._metrics) or self._is_patience_over
+
+    @property
+    def _metrics(self) -> list[float]:
+        return [metric for metric, _ in self._goodness]
+
+    @property
+    def _is_patience_over(self) -> bool:
+        since = len(self._metrics) - 1 - self._metrics.index(max(self._metrics))
+        return self._patience is not None and since >= self._patience
 
 
 def heldout_rows(metrics: Path) -> list[dict[str, Any]]:

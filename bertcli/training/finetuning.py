@@ -69,12 +69,21 @@ class Finetuned:
     examples: Sequence[Example]
 
 
+IsHopeless = Callable[[int, Sequence[int], Sequence[float]], bool]
+"""`training.best.IsHopeless` with the number of steps of the whole run before the others."""
+
+
 def finetune(
-    config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
+    config: FinetuneConfig,
+    resume: bool,
+    overwrite: bool,
+    accepted: Callable[[], None] = lambda: None,
+    is_hopeless: IsHopeless = lambda planned, steps, scores: False,
 ) -> Finetuned:
     """Fine-tune with one seed (`training.train`: several), on every rank; raises as `Run.claimed`.
 
-    `accepted` is called on the first rank after config, data and model have passed all checks.
+    `accepted` is called on the first rank after config, data and model have passed all checks; `is_hopeless`
+    on every rank after each evaluation but the last.
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = with_values(config, {"model": str(source)})
@@ -82,7 +91,7 @@ def finetune(
     root = Path(config.output_dir)
     run = Run("finetune", config, resume, given=root.parent if config.seeds else root)
     with run.claimed(lambda: finetuning_inputs(config), overwrite):
-        prepared = _prepare(run, source)
+        prepared = _prepare(run, source, is_hopeless)
         identity = ranks.on_first(lambda: task_identity(prepared.config, prepared.data.task.labels))
         run.compare(prepared.config, identity, check_same_data)
         prepared.check_metric()
@@ -203,7 +212,7 @@ class Finetuning(Prepared):
         return layer_rate_scale(name, decay, self.model.architecture.layers)
 
 
-def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
+def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) -> Finetuning:
     """Read the data, build the model, and decide every `auto`; called on every rank."""
     asked = run.asked
     check_length(source, asked.task.max_length, "task.max_length")
@@ -222,7 +231,10 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
     metric = config.task.metric or data.task.metric
-    best = None if data.dev is None else BestModel(run.folder, metric, training.early_stopping)
+    best = None
+    if data.dev is not None:
+        rule = partial(is_hopeless, steps)
+        best = BestModel(run.folder, metric, training.early_stopping, is_hopeless=rule)
     model.to(loop.device)
     return Finetuning(
         config=config,

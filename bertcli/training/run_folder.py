@@ -70,13 +70,9 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
     if read_note(root, "run") is None:
         return []
     layout = RunLayout(root)
-    model, checkpoints = layout.model, layout.checkpoints
-    sweep([root, checkpoints, model])
-    left = remove_own(model, keep=model.is_symlink())
-    for path in sorted(checkpoints.iterdir()) if checkpoints.is_dir() else []:
-        left += remove_own(path) if is_step(path) or is_best(path) else [path]
-    left += _remove_events(layout.tensorboard)
-    for folder in (model, checkpoints, layout.tensorboard):
+    sweep([root])
+    left = [*remove_model(layout), *remove_checkpoints(layout), *_remove_events(layout.tensorboard)]
+    for folder in (layout.model, layout.checkpoints, layout.tensorboard):
         with suppress(OSError):
             folder.rmdir()
     for path in seed_folders(root):
@@ -85,6 +81,21 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
     for name in FILES:
         if _is_own(root / name):
             (root / name).unlink()
+    return left
+
+
+def remove_model(layout: RunLayout) -> list[Path]:
+    """Remove the final model of a run as `remove_run`."""
+    sweep([layout.model])
+    return remove_own(layout.model, keep=layout.model.is_symlink())
+
+
+def remove_checkpoints(layout: RunLayout) -> list[Path]:
+    """Remove the checkpoints of a run, and its best model, as `remove_run`."""
+    sweep([layout.checkpoints])
+    left = []
+    for path in sorted(layout.checkpoints.iterdir()) if layout.checkpoints.is_dir() else []:
+        left += remove_own(path) if is_step(path) or is_best(path) else [path]
     return left
 
 

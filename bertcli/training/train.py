@@ -129,7 +129,7 @@ _training = threading.Lock()
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """A context for one run at a time. Raises `UserError` while another thread of this process trains."""
     if not _training.acquire(blocking=False):
         raise UserError(
@@ -142,7 +142,7 @@ def _alone() -> Iterator[None]:
         _training.release()
 
 
-@_alone()
+@alone()
 def run_pretraining(given: Given, overrides: Sequence[str], resume: bool, overwrite: bool) -> dict[str, Any]:
     """Train on raw text; call it inside `ranks.joined`. The result has the model's folder.
 
@@ -157,7 +157,7 @@ def run_pretraining(given: Given, overrides: Sequence[str], resume: bool, overwr
     return {"model": str(model)}
 
 
-@_alone()
+@alone()
 def run_finetuning(given: Given, overrides: Sequence[str], resume: bool, overwrite: bool) -> dict[str, Any]:
     """Train on labeled data, as `run_pretraining`; the result also has the dev scores and the verdict."""
     resume, overwrite = ranks.after_restart(resume, overwrite)
