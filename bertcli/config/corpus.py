@@ -1,16 +1,17 @@
-"""The schema of a corpus: its files or sources, how they are read, and how much each source is worth."""
+"""The schema of a corpus: its files or sources, their language, how they are read, and how much each is
+worth."""
 
 from __future__ import annotations
 
 import glob
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bertcli.config.languages import language_code
 from bertcli.config.section import (
     AnyPaths,
     BadBytes,
@@ -26,6 +27,33 @@ from bertcli.config.section import (
     value_at,
 )
 from bertcli.system.remote import InputPath
+
+_LANGUAGES = Path(__file__).with_name("languages.txt")
+"""The file of the languages, one a line: its ISO 639-1 code, then its other codes (ISO 639-3 and 639-2, also
+of its main variety) and names."""
+_CODES = {
+    name.casefold(): line.partition(":")[0]
+    for line in _LANGUAGES.read_text(encoding="utf-8").splitlines()
+    for name in line.split(":")
+}
+_TWO_LETTERS = frozenset(_CODES.values())
+_CODE = re.compile("[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
+
+
+def language_code(language: str) -> str:
+    """The ISO 639-1 code of a language, if it has one: `deu`, `de-AT` and `DE` give de, and `nds` gives nds.
+
+    Raises `ValueError` if `language` is not a code; the message holds the right code if it is known.
+    """
+    main = re.split("[-_]", language.lower())[0]
+    if _CODE.fullmatch(language.lower()) and (len(main) == 3 or main in _TWO_LETTERS):
+        return _CODES.get(main, main)
+    known = _CODES.get(language.replace("_", " ").strip().casefold())
+    if known is not None:
+        raise ValueError(f"{language!r} is a language's name; its code is expected: write {known}")
+    raise ValueError(
+        f"{language!r} is not an ISO 639 language code; expected 2 or 3 small letters: en, de, fr, hi, sw"
+    )
 
 
 class TextConfig(Section):

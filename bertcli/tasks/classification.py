@@ -22,7 +22,7 @@ from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import recognize_classes
 from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores
-from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
+from bertcli.tasks.shown import Mistake, Prediction, beside_texts, nearness, plain_passages
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
@@ -47,6 +47,14 @@ class Classified(Prediction):
         logits_C = torch.from_numpy(self.logits_C)
         probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
+
+    @property
+    def uncertainty(self) -> float:
+        """By the two likeliest labels; with `multi_label`, that of the least sure label (Brinker 2006)."""
+        logits_C = torch.from_numpy(self.logits_C)
+        if self.multi_label:
+            return 1.0 - float((2 * logits_C.sigmoid() - 1).abs().min())
+        return nearness(logits_C.softmax(dim=-1).topk(min(2, len(logits_C))).values.tolist())
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
