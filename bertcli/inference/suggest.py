@@ -64,14 +64,14 @@ def suggest(
 ) -> list[Suggested]:
     """At most `number` rows to label, the most useful first; any first part of them is a choice of its own.
 
-    There are fewer if there are no more rows that differ. Memory is bounded by `number`, not by the rows.
-    `watch` gives back the answers that it is given, in their order.
+    There are fewer if no more rows differ; a text without any token is none. Memory is bounded by `number`,
+    not by the rows. `watch` gives back the answers that it is given, in their order.
 
     Raises:
         UserError: the model's answers have no probability, or it is an ONNX file.
     """
     kept = Candidates(CANDIDATES * number)
-    special = frozenset(runner.tokenizer.special_ids)
+    special = runner.tokenizer.frame.special_ids
     with _seen_vectors(runner) as (runner, vectors):
         for answer in watch(predict_stream(runner, examples)):
             own = [vectors.pop(id(item)) for item in answer.items]
@@ -83,7 +83,8 @@ def suggest(
                 )
             tokens = frozenset(token for item in answer.items for row in item.rows for token in row.ids)
             vector_D = torch.stack(own).mean(dim=0).numpy()
-            kept.add(Suggested(answer, uncertainty, vector_D, tokens=tokens - special))
+            if tokens - special:
+                kept.add(Suggested(answer, uncertainty, vector_D, tokens=tokens - special))
     return choose(kept.best(), number)
 
 
