@@ -75,7 +75,15 @@ class Classification(TextTask):
 
     type = "classification"
     keys = (
-        *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights"),
+        *(
+            "label_names",
+            "skip_labels",
+            "multi_label",
+            "label_separator",
+            "ticks",
+            "positive_label",
+            "class_weights",
+        ),
         *("windows", "max_windows"),
     )
     formats = LABEL_LINES
@@ -131,6 +139,8 @@ class Classification(TextTask):
             raise ValueError("label_separator: it is empty")
         if settings.label_separator is not None and (several or not settings.multi_label):
             raise ValueError("label_separator is for multi_label: true, and one column")
+        if settings.ticks and not several:
+            raise ValueError("ticks is for several columns of labels")
         if several and settings.label_names is not None:
             raise ValueError("label_names is for one column of labels")
         if settings.multi_label and settings.positive_label is not None:
