@@ -181,7 +181,7 @@ def suggest(
     cut = outputs.CutRows(folder)
     runner = runner.reading(settings, cut, batch_size)
     rows = inputs.read_inputs([], file, settings, report=say, is_table=format_ not in (None, "auto"))
-    found = choice.suggest(runner, choice.without_labels(rows, settings, report=say), number, cut.watch)
+    found = choice.suggest(runner, choice.without_labels(rows, settings, report=say), number, watch=cut.watch)
     if annotations is not None:
         tools.write_annotations(annotations, output, (row.answer for row in found), settings=settings)
     else:

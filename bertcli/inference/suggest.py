@@ -62,7 +62,7 @@ def suggest(
     number: int,
     watch: Callable[[Iterable[Predicted]], Iterable[Predicted]] = iter,
 ) -> list[Suggested]:
-    """At most `number` rows to label, the most useful first; any first part of them is a choice of its own.
+    """The rows to label next, at most `number`, the most useful first: the first ten are a choice of ten.
 
     There are fewer if no more rows differ; a text without any token is none. Memory is bounded by `number`,
     not by the rows. `watch` gives back the answers that it is given, in their order.

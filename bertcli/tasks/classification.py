@@ -50,7 +50,7 @@ class Classified(Prediction):
 
     @property
     def uncertainty(self) -> float:
-        """By the two likeliest labels; with `multi_label`, that of the least sure label (Brinker 2006)."""
+        """The nearness of the two likeliest labels; of several, the least sure one (Brinker 2006)."""
         logits_C = torch.from_numpy(self.logits_C)
         if self.multi_label:
             return 1.0 - float((2 * logits_C.sigmoid() - 1).abs().min())

@@ -142,7 +142,7 @@ class Chosen(shown.Prediction):
 
     @property
     def uncertainty(self) -> float:
-        """By the two likeliest choices."""
+        """The nearness of the two likeliest choices."""
         return shown.nearness(self.probabilities)
 
     def readable(self, example: ChoiceExample) -> str:

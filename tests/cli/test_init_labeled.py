@@ -185,6 +185,6 @@ def test_labels_that_cannot_be_read_are_named_and_others_that_are_not_read(
     assert (code, out) == (2, "")
     assert "is an export of Label Studio without spans of a text, which cannot be read yet" in err
     assert "To pretrain on the texts alone: --for pretrain" in err
-    write_jsonl(tmp_path / "kinds.jsonl", [row | {"label": {"spam": True}} for row in rows])
+    write_jsonl(tmp_path / "kinds.jsonl", [row | {"label": {"spam": "sure"}} for row in rows])
     _, _, err = run_bertcli("init", "kinds.jsonl")
     assert "taken as a corpus to pretrain on, without label, which may be labels; for labeled rows" in err

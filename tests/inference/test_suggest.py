@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.predict import Predicted, predict_stream, runner_of
@@ -36,6 +37,10 @@ def row(uncertainty: float, tokens: set[int], vector: tuple[float, ...] = (1.0,)
 
 def example(text: str) -> Example:
     return TextExample("here", {"text": text}, (text,), None)
+
+
+def hooks(model: nn.Module) -> list[object]:
+    return [hook for module in model.modules() for hook in module._forward_pre_hooks.values()]
 
 
 sets = st.frozensets(st.integers(0, 12), min_size=1, max_size=9)
@@ -134,7 +139,7 @@ def test_the_vector_of_a_row_is_the_input_of_the_last_layer_in_any_company(model
         assert torch.allclose(torch.from_numpy(found.vector_D), want_D, atol=1e-5)
         assert found.tokens == set(tokens.ids) - loaded.tokenizer.frame.special_ids
         assert found.uncertainty == found.answer.prediction.uncertainty
-    assert not loaded.model.classifier._forward_pre_hooks
+    assert not hooks(loaded.model)
 
 
 def test_windows_of_a_text_give_one_row(models: Path):
@@ -159,7 +164,7 @@ def test_the_hook_goes_if_the_rows_cannot_be_read(models: Path):
 
     with pytest.raises(UserError, match="broken"):
         suggest(runner_of(loaded, CPU), broken(), 3)
-    assert not loaded.model.classifier._forward_pre_hooks
+    assert not hooks(loaded.model)
 
 
 def classified(*logits: float, multi_label: bool = False) -> Classified:
