@@ -29,7 +29,7 @@ from bertcli.system.terminal import Report
 from bertcli.tasks.examples import AnyExample
 from bertcli.tasks.supervised import LabeledBatch
 
-CANDIDATES = 10
+CANDIDATES = 3
 """Rows that the choice is made from, for each row that is asked for."""
 ALIKE = 2 / 3
 """Least share of tokens, of all that two texts have, that both have if the texts are alike."""
