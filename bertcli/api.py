@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli import calls
+from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
     from bertcli.folders.model_folder import LoadedModel
     from bertcli.inference.opened import Compute
+    from bertcli.inference.outputs import CutRows
     from bertcli.inference.predict import Runner
     from bertcli.inference.vectors import Embedder
+    from bertcli.tasks.examples import Example
 
 Config = str | Path | Mapping[str, Any]
 """A YAML file, its keys as a mapping, or the folder of a run that is resumed."""
@@ -151,18 +154,28 @@ class Model:
 
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
-        from bertcli.inference import inputs, outputs, predict
+        from bertcli.inference import outputs, predict
 
-        several = enumerate(calls.texts("rows", rows), start=1)
-        given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
-        runner, folder = self._task
-        settings, cut = runner.task.settings, outputs.CutRows(folder)
-        examples = [inputs.example_of(row, where, settings, how="as a tuple") for where, row in given]
         sure = outputs.SureAnswers(calls.probability("min_probability", min_probability))
-        stream = sure.watch(predict.predict_stream(runner.reading(settings, cut), examples))
+        examples, runner, cut = self._rows(rows)
+        stream = sure.watch(predict.predict_stream(runner, examples))
         answers = [outputs.row_json(each) for each in cut.watch(stream)]
         cut.tell()
         return answers
+
+    @calls.call
+    def suggest(self, rows: str | Iterable[str | Sequence[str]], number: int = 100) -> list[dict[str, Any]]:
+        """The rows to label next, as `bertcli suggest --json` prints them: at most `number`, the best first.
+
+        `rows` are those of `predict`. Raises `UserError` for a model whose answers have no probability.
+        """
+        from bertcli.inference import suggest
+
+        most, (examples, runner, cut) = calls.count("number", number), self._rows(rows)
+        unlabeled = suggest.without_labels(examples, runner.task.settings, report=say)
+        found = [each.as_json() for each in suggest.suggest(runner, unlabeled, most, watch=cut.watch)]
+        cut.tell()
+        return found
 
     @calls.call
     def embed(
@@ -221,6 +234,17 @@ class Model:
             device=self._device,
         )
         return {"texts": row.texts, **attention.attention_of(row.body, row.tokenizer, row.read).as_json()}
+
+    def _rows(self, rows: str | Iterable[str | Sequence[str]]) -> tuple[list[Example], Runner, CutRows]:
+        """The examples of the user's rows, the model that reads them, and a counter of those that are cut."""
+        from bertcli.inference import inputs, outputs
+
+        several = enumerate(calls.texts("rows", rows), start=1)
+        given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
+        runner, folder = self._task
+        settings, cut = runner.task.settings, outputs.CutRows(folder)
+        examples = [inputs.example_of(row, where, settings, how="as a tuple") for where, row in given]
+        return examples, runner.reading(settings, cut), cut
 
     @property
     def _device(self) -> torch.device:

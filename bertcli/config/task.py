@@ -58,15 +58,16 @@ class TaskSettings(Section):
     label may also be a letter (A is the first), the name of the choice's column, or the choice's text."""
     label: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """Column of the label; null: the last column of CoNLL files, `answers` of questions in a table, `label`
-    of fasttext and trec, the key that holds the spans. classification: several columns, 0 or 1 in each, are
-    several labels (`multi_label`). sentence-embedding: the column of the number that says how similar the two
-    texts are; null: none."""
+    of fasttext and trec, the key that holds the spans. classification: several columns, 0 or 1 in each (no or
+    yes, false or true), are several labels (`multi_label`). sentence-embedding: the column of the number that
+    says how similar the two texts are; null: none."""
     label_names: Annotated[list[str], Field(min_length=2)] | None = None
     """classification, token-classification: the names of labels that the file gives as numbers from 0, or as
     multi-hot lists (a 0 or 1 for each name)."""
     skip_labels: list[str] | None = None
-    """classification: labels that mean that a row has no label, such as "-1" or "-"; these rows are left out.
-    null: no row is left out, and a label that surely means this is an error; []: no row is left out."""
+    """classification: labels that mean that a row has no label, such as "-1", "-" or "", an empty cell; these
+    rows are left out. null: no row is left out, and a label that surely means this is an error; []: no row is
+    left out."""
     tag_scheme: Literal["bio", "plain"] = "bio"
     """token-classification: bio: tags with B, I and the like before a type; plain: names such as parts of
     speech, each of which tags one word (B-NOUN in the model)."""
@@ -123,10 +124,13 @@ class TaskSettings(Section):
     """Most windows of a text with `windows: mean` or `max`; what is after them is cut. Training holds all
     windows of a row in memory at once."""
     multi_label: bool = False
-    """classification: a text has any number of labels: a list, or a text with `label_separator` between
-    them."""
+    """classification: a text has any number of labels: a list, an object with a 0 or 1 for each, or a text
+    with `label_separator` between them."""
     label_separator: str | None = None
     """multi_label: the separator between the labels of a text, such as ";"; null: a comma."""
+    ticks: bool = False
+    """label: several columns: true: a mark (x, 1, yes) says that the label fits, and an empty cell that it
+    does not. false: an empty cell is an error."""
     positive_label: str | None = None
     """classification with two labels: the label whose F1 is the metric `f1`; null: the second one in the
     order of numbers by value, then words."""

@@ -27,7 +27,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.files import is_cut, refuse_special
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.windows import Windows
+from bertcli.tasks.text_task import Windows
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 

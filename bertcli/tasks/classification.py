@@ -32,7 +32,7 @@ from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import recognize_classes
 from bertcli.tasks.labels import class_labels, listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores
-from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
+from bertcli.tasks.shown import Mistake, Prediction, beside_texts, nearness, plain_passages
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
@@ -62,6 +62,14 @@ class Classified(Prediction):
     def undecided(self) -> Self:
         return replace(self, labels=())
 
+    @property
+    def uncertainty(self) -> float:
+        """The nearness of the two likeliest labels; of several, the least sure one (Brinker 2006)."""
+        logits_C = torch.from_numpy(self.logits_C)
+        if self.multi_label:
+            return 1.0 - float((2 * logits_C.sigmoid() - 1).abs().min())
+        return nearness(logits_C.softmax(dim=-1).topk(min(2, len(logits_C))).values.tolist())
+
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
         label = list(self.labels) if self.multi_label else next(iter(self.labels), None)
@@ -83,8 +91,8 @@ class Classification(TextTask):
 
     type = "classification"
     keys = (
-        *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights"),
-        *("threshold", "temperature", "windows", "max_windows"),
+        *("label_names", "skip_labels", "multi_label", "label_separator", "ticks", "positive_label"),
+        *("class_weights", "threshold", "temperature", "windows", "max_windows"),
     )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
@@ -141,6 +149,8 @@ class Classification(TextTask):
             raise ValueError("label_separator: it is empty")
         if settings.label_separator is not None and (several or not settings.multi_label):
             raise ValueError("label_separator is for multi_label: true, and one column")
+        if settings.ticks and not several:
+            raise ValueError("ticks is for several columns of labels")
         if several and settings.label_names is not None:
             raise ValueError("label_names is for one column of labels")
         if settings.multi_label and settings.positive_label is not None:

@@ -107,6 +107,17 @@ def listed(labels: Sequence[str]) -> str:
     return ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
 
 
+def kept_outputs(before: Sequence[str], after: Sequence[str]) -> str:
+    """What became of a model's outputs with the labels `before`, in words."""
+    groups = {
+        "kept the outputs of": [label for label in after if label in before],
+        "new:": [label for label in after if label not in before],
+        "gone:": [label for label in before if label not in after],
+    }
+    line = "; ".join(f"{what} {listed(labels)}" for what, labels in groups.items() if labels)
+    return line if set(before) != set(after) else f"{line}, in another order"
+
+
 def _order(label: str) -> tuple[float, str]:
     """Numbers first, by value; then words."""
     try:

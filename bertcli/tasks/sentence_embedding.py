@@ -21,8 +21,8 @@ from bertcli.tasks.shown import Kind, Mistake, MistakeWords, Prediction
 from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
 from bertcli.tasks.table import BadRow, Table, each
 from bertcli.tasks.table import Row as TableRow
+from bertcli.tasks.text_task import Windows
 from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
-from bertcli.tasks.windows import Windows
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 

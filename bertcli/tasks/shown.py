@@ -111,6 +111,11 @@ class Prediction:
         """The answer without its label, for a probability that is too low."""
         raise NotImplementedError
 
+    @property
+    def uncertainty(self) -> float | None:
+        """How near another answer is, from 0 (sure) to 1; None: the answer has no probability."""
+        return None
+
     def as_json(self) -> dict[str, Any]:
         """What `bertcli predict --json` prints for it, beside the text: its fields."""
         return dict(vars(self))
@@ -119,6 +124,12 @@ class Prediction:
         """The answer to read, with the texts of its example."""
         answer = ", ".join(f"{name} {value}" for name, value in self.as_json().items())
         return f"{answer}  {beside_texts(example)}"
+
+
+def nearness(probabilities: Sequence[float]) -> float:
+    """1 minus the difference of the two highest probabilities (Scheffer, Decomain and Wrobel 2001)."""
+    first, second, *_ = sorted([*probabilities, 0.0], reverse=True)
+    return 1.0 - (first - second)
 
 
 def beside_texts(example: Any) -> str:

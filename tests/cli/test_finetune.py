@@ -65,6 +65,21 @@ def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
     assert scores["verdict"]["baseline"] == {"accuracy": 27 / 32}
 
 
+def test_going_on_with_other_labels_says_which_outputs_are_kept(
+    run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
+) -> None:
+    assert run_bertcli("finetune", write_config(tmp_path / "first.yaml", config))[0] == 0
+    more = (files / "train.tsv").read_text(encoding="utf-8") + "advert\tBuy two, get one\n" * 2
+    (tmp_path / "more.tsv").write_text(more, encoding="utf-8")
+    changes = {"model": config["output_dir"], "output_dir": str(tmp_path / "second")}
+    task = config["task"] | {"train": str(tmp_path / "more.tsv")}
+    path = write_config(tmp_path / "second.yaml", config | changes | {"task": task})
+    code, _, err = run_bertcli("finetune", path)
+    assert code == 0
+    assert "\n  kept the outputs of ham, spam; new: advert\n" in err
+    assert "  new: classifier" not in err
+
+
 def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from bertcli.tasks.classification import Classification
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.regression import Regression
 from bertcli.tasks.sentence_embedding import SentenceEmbedding
-from bertcli.tasks.windows import Windows
+from bertcli.tasks.text_task import Windows
 from bertcli.tokenizer.frame import Frame
 from tests.folders.folders import tiny_tokenizer
 from tests.tasks.contract import assert_splits_change_nothing, batch, task_model
