@@ -225,6 +225,9 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Share of the training file that is dev data if `dev` is null. `seed` chooses the rows, and labels keep
     their proportions; a row that alone has a label or tag stays in training."""
+    group: Column | None = None
+    """Tables: column of a value that several rows share, such as a patient or an author. Rows with the same
+    value are on one side of `dev_fraction` and in one of the `folds`; every row must have one."""
     class_weights: ClassWeights = None
     """Weight of each label's rows in the loss; balanced: every label has the same weight in total."""
     metric: str | None = None

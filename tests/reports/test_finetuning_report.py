@@ -135,9 +135,9 @@ def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     found = report(run)
     assert "finished after 12 steps with 2 of 2 seeds" in found.head
     assert "seed-1: " in found.head
-    seeds = found.text("seeds")
+    seeds = found.text("several")
     assert seeds.startswith(
-        "Scores of each seed score mean range baseline seed-1 seed-2 what it means accuracy "
+        "Scores of each seed score mean deviation range baseline seed-1 seed-2 what it means accuracy "
     )
     assert " 0.844 " in seeds.split("share of right answers")[0]  # the share of ham among the dev rows
     assert "share of right answers; the best model is chosen by it" in seeds

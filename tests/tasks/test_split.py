@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import QuestionExample, TaggedExample, TextExample
-from bertcli.tasks.labels import _dev_rows, split_dev
+from bertcli.tasks.split import _dev_rows, split_dev
 
 
 def rows(*given: tuple[str, object]) -> list[TextExample]:
