@@ -107,7 +107,7 @@ def pretraining(folder: Path, **sections: Any) -> Path:
 def spam(folder: Path, **sections: Any) -> Path:
     """A run that tells spam from ham."""
     config = spam_config(spam_files(folder), **{"training": {"epochs": 1}, **sections})
-    if "seeds" in sections:
+    if checked(config).parts:
         finetune_parts(checked(config), resume=False, overwrite=False)
     else:
         run(config)

@@ -1,4 +1,4 @@
-"""Folds: every row is answered by a model that did not learn from it; the final model learns from all rows."""
+"""Folds: a model that did not learn from a row answers it; the final model learns from all rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from bertcli.advice.bench.plan import plan_finetuning
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
 from bertcli.system.errors import UserError
 from bertcli.training.finetuning import Finetuned
 from bertcli.training.metrics_log import MetricsLog
 from bertcli.training.train import finetune_parts
+from bertcli.training.verify_resume import _short_finetuning
 from tests.finetunes import Killed, checked, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows
 
@@ -73,7 +75,7 @@ def test_the_answers_of_a_fold_are_those_of_its_model(done: tuple[Path, Finetune
     found = [case for case in cases(done[0]) if case["fold"] == 2]
     loaded = load_task_folder(done[0] / "fold-2" / "model")
     runner = runner_of(loaded, torch.device("cpu"))
-    examples = [each for each in read_examples(files / "train.tsv", loaded.settings, True)]
+    examples = list(read_examples(files / "train.tsv", loaded.settings, True))
     own = [each for each in examples if each.where in {case["where"] for case in found}]
     answers = runner.predict(own, runner.task.encode(own, loaded.tokenizer))
     for case, answer in zip(found, answers, strict=True):
@@ -201,3 +203,13 @@ def test_rows_of_a_group_are_in_one_fold(files: Path, tmp_path: Path) -> None:
         folds.setdefault(case["columns"]["sender"], set()).add(case["fold"])
     assert len(folds) == 10
     assert all(len(each) == 1 for each in folds.values())
+
+
+def test_what_is_verified_or_estimated_is_one_fold_or_all_of_them(files: Path, tmp_path: Path) -> None:
+    own = checked(config(files, tmp_path / "run"))
+    short, steps = _short_finetuning(own, steps=50)
+    assert (short.fold, steps) == (1, 8)  # of 64 rows in 2 epochs
+    plan, one = plan_finetuning(own, lambda line: None), plan_finetuning(short, lambda line: None)
+    assert plan.steps == 3 * 2 * 6  # as three runs of all 96 rows
+    assert plan.heldout_tokens == pytest.approx(3 * one.heldout_tokens, rel=0.2)
+    assert (plan.models, plan.kept, one.models, one.kept) == (8, 4, 2, 1)
