@@ -204,8 +204,8 @@ def _evaluate_folds(model: str, path: Path, json_: bool) -> None:
     layout = RunLayout(Path(model).expanduser())
     if not layout.out_of_fold.is_file():
         raise UserError(
-            f"{model}: is no run with folds that have ended, so it has no answers to rows that its models did "
-            "not learn from; give rows with --data FILE, or fine-tune with folds: 5"
+            f"{model}: is no run with folds that have ended, so it has no answers to rows that its models "
+            "did not learn from; give rows with --data FILE, or fine-tune with folds: 5"
         )
     config, summary = load_config(FinetuneConfig, layout.config), read_folds(layout)
     cases = list(read_cases(layout.out_of_fold))

@@ -169,7 +169,7 @@ def out_of_fold(folds: Sequence[tuple[Evaluated, Sequence[int]]]) -> Evaluated:
     loss = math.fsum(part.scores.loss * len(part.examples) for part in parts) / len(rows)
     tokens = sum(part.scores.tokens for part in parts)
     scores = Scores({"": loss}, {}, tokens, metrics=task.score(examples, predictions))
-    return Evaluated(task, examples, predictions, scores, folds=[fold for _, fold, _ in rows])
+    return Evaluated(task, examples, predictions, scores=scores, folds=[fold for _, fold, _ in rows])
 
 
 _CASE = {"where": str, "columns": dict, "prediction": dict, "fold": int}

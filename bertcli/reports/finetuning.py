@@ -133,7 +133,7 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
         data_file = RunLayout(view.parts[0].root).data
         found = notes.unless_missing("a look at what has changed", lambda: _changed(config, data_file))
         notes.lines += (changed := found or [])
-        answers = notes.unless_missing(what, lambda: _answers(view, config, folder, device))
+        answers = notes.unless_missing(what, lambda: _answers(view, config, folder, device=device))
         data = notes.unless_missing(
             "the data", lambda: labeled_data.labeled_figures(config, folder, options.check_data)
         )
@@ -173,7 +173,9 @@ def _answers(
     if not folds or not view.out_of_fold:
         return labeled_data.answer_dev(config, folder, device)
     most = labeled_data.MOST_ROWS // len(folds)
-    found = [labeled_data.answer_dev(part.config, resolve_model(part.root), device, most) for part in folds]
+    found = [
+        labeled_data.answer_dev(part.config, resolve_model(part.root), device, most=most) for part in folds
+    ]
     return labeled_data.joined_answers([each for each in found if each is not None])
 
 

@@ -143,8 +143,10 @@ def _on_all_rows(whole: _Whole, runs: Mapping[str, Finetuned]) -> Finetuned:
     summary = {"metric": metric, **scores.label_of_f1, "epochs": epochs, "out_of_fold": scores_json(scores)}
 
     def write() -> None:
+        path = whole.folder.out_of_fold
         lines = (json.dumps(case, ensure_ascii=False) + "\n" for case in answers.cases())
-        write_own(whole.folder.out_of_fold, "".join(lines))
+        with disk_errors(f"{path}: could not be written"):
+            write_own(path, "".join(lines))
 
     ranks.on_first(write)
     of_folds = {name: run.scores for name, run in runs.items() if run.scores}

@@ -2,11 +2,11 @@
 
     python scripts/check/suspect_labels.py MODEL TABLE --out FOLDER [--rows 4000] [--cleanlab PYTHON]
 
-MODEL is any BERT folder; "minilm" as in scripts/bench/finetune.py. TABLE is a file of SST-2's form, `sentence`
-and `label` (0 or 1) in TSV. 5 % of the labels of its first rows are turned, five folds are trained from MODEL,
-and the list is written from their out-of-fold answers. A run in FOLDER that has ended is read again. With
---cleanlab, the Python of an environment that has cleanlab, its lists of the same probabilities stand beside
-ours. Exit code 1 if less than 60 % of the first rows (as many as are turned) have a turned label.
+MODEL is any BERT folder; "minilm" as in scripts/bench/finetune.py. TABLE is a TSV file of SST-2's form,
+`sentence` and `label` (0 or 1). 5 % of the labels of its first rows are turned, five folds are trained from
+MODEL, and the list is written from their out-of-fold answers. A run in FOLDER whose folds have ended is read
+again. With --cleanlab, the Python of an environment that has cleanlab, its lists from the same probabilities
+stand beside ours. Exit code 1 if less than 60 % of the first rows (as many as are turned) are turned ones.
 """
 
 from __future__ import annotations

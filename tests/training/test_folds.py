@@ -209,7 +209,8 @@ def test_what_is_verified_or_estimated_is_one_fold_or_all_of_them(files: Path, t
     own = checked(config(files, tmp_path / "run"))
     short, steps = _short_finetuning(own, steps=50)
     assert (short.fold, steps) == (1, 8)  # of 64 rows in 2 epochs
-    plan, one = plan_finetuning(own, lambda line: None), plan_finetuning(short, lambda line: None)
+    alone = checked(config(files, tmp_path / "run") | {"fold": 1})
+    plan, one = plan_finetuning(own, lambda line: None), plan_finetuning(alone, lambda line: None)
     assert plan.steps == 3 * 2 * 6  # as three runs of all 96 rows
     assert plan.heldout_tokens == pytest.approx(3 * one.heldout_tokens, rel=0.2)
     assert (plan.models, plan.kept, one.models, one.kept) == (8, 4, 2, 1)
