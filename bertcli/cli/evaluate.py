@@ -145,6 +145,7 @@ def evaluate(
             skip_bad=skip_bad,
             batch_size=batch_size,
             device=device,
+            doubted=suspect_labels is not None,
         )
         if ranks.is_first():  # the files first: whoever reads the scores may stop reading
             if wrong is not None:
@@ -169,10 +170,12 @@ def _evaluate_data(
     skip_bad: bool,
     batch_size: int | None,
     device: str,
+    doubted: bool,
 ) -> Evaluated:
     from bertcli.folders import sentence_transformers, task_folder
     from bertcli.inference import evaluate_task, inputs
     from bertcli.system.hardware import resolve_device
+    from bertcli.tasks.label_doubts import check_doubted
     from bertcli.training import ranks
 
     if task_folder.folder_task(folder) is None and sentence_transformers.read_pooling(folder) is None:
@@ -180,6 +183,8 @@ def _evaluate_data(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )
     loaded = task_folder.load_task_folder(folder)
+    if doubted:
+        check_doubted(loaded.settings)
     if (seen := evaluate_task.seen_line(folder, file)) is not None and ranks.is_first():
         say(seen)
     where = ranks.own_device(resolve_device(device))
@@ -193,7 +198,7 @@ def _evaluate_data(
     )
 
 
-def _evaluate_folds(model: str, path: Path, json_: bool) -> None:
+def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
     """Write the suspect labels of a run of folds, and print the scores of its out-of-fold answers."""
     from bertcli.config.finetune import FinetuneConfig
     from bertcli.config.load import load_config
@@ -201,7 +206,7 @@ def _evaluate_folds(model: str, path: Path, json_: bool) -> None:
     from bertcli.inference.evaluate_task import read_cases, scores_table
     from bertcli.training.scores import Scores
 
-    layout = RunLayout(Path(model).expanduser())
+    layout = RunLayout(model.expanduser())
     if not layout.out_of_fold.is_file():
         raise UserError(
             f"{model}: is no run with folds that have ended, so it has no answers to rows that its models "

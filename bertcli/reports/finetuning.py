@@ -169,13 +169,15 @@ def _answers(
     view: RunView, config: FinetuneConfig, folder: Path, device: torch.device
 ) -> labeled_data.DevAnswers | None:
     """The answers of the run's model to the dev data, or those of the folds' models to their rows."""
-    folds = [part for part in view.several if isinstance(part.config, FinetuneConfig) and part.config.fold]
+    folds = [
+        (part.config, part.root)
+        for part in view.several
+        if isinstance(part.config, FinetuneConfig) and part.config.fold
+    ]
     if not folds or not view.out_of_fold:
         return labeled_data.answer_dev(config, folder, device)
     most = labeled_data.MOST_ROWS // len(folds)
-    found = [
-        labeled_data.answer_dev(part.config, resolve_model(part.root), device, most=most) for part in folds
-    ]
+    found = [labeled_data.answer_dev(own, resolve_model(root), device, most=most) for own, root in folds]
     return labeled_data.joined_answers([each for each in found if each is not None])
 
 

@@ -78,7 +78,8 @@ def divided(
     """
     task, seed = config.task, config.seed
     if task.dev_fraction is not None:
-        return *split_dev(rows, task.dev_fraction, seed, group=task.group), []
+        train, dev = split_dev(rows, task.dev_fraction, seed, group=task.group)
+        return train, dev, []
     folds = [] if config.folds is None else split_folds(rows, config.folds, seed, group=task.group)
     if config.fold is None:
         return rows, None, []

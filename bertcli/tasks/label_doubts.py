@@ -160,6 +160,16 @@ def _share(some: Mapping[str, int], total: Counter[str]) -> float:
     return sum(some.values()) / max(1, total.total())
 
 
+def check_doubted(settings: TaskSettings) -> None:
+    """Raise `UserError` if the answers of this task say nothing about labels."""
+    able = [type for type in TASKS if "multi_label" in facts_of(type).keys]
+    if settings.type not in able:
+        raise UserError(
+            f"--suspect-labels: is for type: {' or '.join(able)}, whose models give the probability of each "
+            f"label of a text; this is one of type: {settings.type}"
+        )
+
+
 def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -> list[dict[str, Any]]:
     """The rows of a classification whose label is most likely wrong, the worst first.
 
@@ -178,12 +188,7 @@ def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -
     Raises:
         UserError: the task gives no probabilities of labels.
     """
-    if "multi_label" not in facts_of(settings.type).keys:
-        able = [type for type in TASKS if "multi_label" in facts_of(type).keys]
-        raise UserError(
-            f"--suspect-labels: is for type: {' or '.join(able)}, whose models give the probability of each "
-            f"label of a text; this is one of type: {settings.type}"
-        )
+    check_doubted(settings)
     rows, names, found = list[dict[str, Any]](), list[str](), list[NDArray[np.float64]]()
     for case in cases:
         probabilities = case["prediction"]["probabilities"]
