@@ -173,17 +173,18 @@ def check_doubted(settings: TaskSettings) -> None:
 def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -> list[dict[str, Any]]:
     """The rows of a classification whose label is most likely wrong, the worst first.
 
-    A row is one of them if another label is likelier than its own, both measured from the mean probability
-    that each label has in its own rows: a model that is less sure of a label doubts it less (Northcutt et al.
-    2021, section 3.1). They are ordered by that difference, the normalized margin. With `multi_label`, each
-    label is there or not there, and the row has the place of its worst label.
+    A label is confident in a row if it is at least as likely there as in the mean of its own rows. A row is a
+    suspect if the likeliest of its confident labels is not its own (the confident joint: Northcutt et al.
+    2021, section 3.1): of a label that the model is seldom sure of, less is asked. They are ordered by the
+    margin, the probability of the row's label less that of the other one. With `multi_label`, each label is
+    there or not there, and the row has the place of its worst label.
 
     Args:
         cases: rows with the answers of a model that did not learn from them (`Evaluated.cases`).
 
     Returns:
         For each row `where`, `columns` and, if known, `fold`; `given`, the label of the file; `suggested`;
-        the probabilities of both; `score`, the difference, which is below 0.
+        the probabilities of both; `score`, the margin.
 
     Raises:
         UserError: the task gives no probabilities of labels.
@@ -219,7 +220,7 @@ def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -
             "score": float(margin),
         }
         for row, own, (suggested, probability), margin in zip(rows, own_N, answers, margins_N, strict=True)
-        if margin < 0
+        if np.isfinite(margin)
     ]
     return sorted(suspects, key=lambda each: each["score"])
 
@@ -227,14 +228,13 @@ def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -
 def _margins(
     table_NC: NDArray[np.float64], given_N: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """float64 [N]: the probability of the given label less that of the likeliest other one, each less the
-    mean of its own rows; and int64 [N]: that other label. A label without rows is not suggested."""
-    rows_N = np.arange(len(table_NC))
-    above_NC = table_NC.copy()
+    """float64 [N]: the margin of each suspect, inf for other rows; int64 [N]: the likeliest confident label."""
+    rows_N, confident_NC = np.arange(len(table_NC)), table_NC.copy()
     for label in range(table_NC.shape[1]):
         own = table_NC[given_N == label, label]
-        above_NC[:, label] -= own.mean() if len(own) else np.inf
-    own_N = above_NC[rows_N, given_N]
-    above_NC[rows_N, given_N] = -np.inf
-    others_N = above_NC.argmax(1)
-    return own_N - above_NC[rows_N, others_N], others_N
+        least = own.mean() if len(own) else np.inf  # a label without rows is not suggested
+        confident_NC[table_NC[:, label] < least, label] = -np.inf
+    others_N = confident_NC.argmax(1)
+    found_N = confident_NC[rows_N, others_N]
+    is_suspect_N = (others_N != given_N) & np.isfinite(found_N)
+    return np.where(is_suspect_N, table_NC[rows_N, given_N] - found_N, np.inf), others_N

@@ -80,12 +80,15 @@ def case(right: Any, **probabilities: float) -> dict[str, Any]:
 
 
 def test_the_worst_label_comes_first_with_what_the_model_suggests() -> None:
+    """Where b has .7 it is below its own mean: the model is not sure enough of it."""
     sure = [case("a", a=0.9, b=0.1)] * 9 + [case("b", a=0.1, b=0.9)] * 9
-    found = suspect_labels([*sure, case("a", a=0.3, b=0.7), case("b", a=0.99, b=0.01)], settings())
+    found = suspect_labels(
+        [*sure, case("a", a=0.15, b=0.85), case("a", a=0.3, b=0.7), case("b", a=0.99, b=0.01)], settings()
+    )
     assert [(each["given"], each["suggested"]) for each in found] == [("b", "a"), ("a", "b")]
-    assert [each["suggested_probability"] for each in found] == [0.99, 0.7]
-    assert [each["given_probability"] for each in found] == [0.01, 0.3]
-    assert found[0]["score"] == pytest.approx(0.01 - (9 * 0.9 + 0.01) / 10 - (0.99 - (9 * 0.9 + 0.3) / 10))
+    assert [each["suggested_probability"] for each in found] == [0.99, 0.85]
+    assert [each["given_probability"] for each in found] == [0.01, 0.15]
+    assert [each["score"] for each in found] == pytest.approx([0.01 - 0.99, 0.15 - 0.85])
 
 
 def test_a_label_that_the_model_is_never_sure_of_is_doubted_less() -> None:
