@@ -228,7 +228,7 @@ def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -
 def _margins(
     table_NC: NDArray[np.float64], given_N: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """float64 [N]: the margin of each suspect, inf for other rows; int64 [N]: the likeliest confident label."""
+    """float64 [N]: the margin of each suspect, else inf; int64 [N]: the likeliest confident label."""
     rows_N, confident_NC = np.arange(len(table_NC)), table_NC.copy()
     for label in range(table_NC.shape[1]):
         own = table_NC[given_N == label, label]

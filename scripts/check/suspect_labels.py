@@ -91,7 +91,7 @@ def train(options: argparse.Namespace, run: Path) -> None:
             "text": "sentence",
             "label": "label",
             "quoting": "none",
-            "metric": "loss",  # which measures probabilities; the most accurate epoch is surer than it is right
+            "metric": "loss",  # the most accurate epoch is surer than it is right
         },
         "training": {"epochs": options.epochs},
     }
