@@ -91,7 +91,6 @@ def train(options: argparse.Namespace, run: Path) -> None:
             "text": "sentence",
             "label": "label",
             "quoting": "none",
-            "metric": "loss",  # the most accurate epoch is surer than it is right
         },
         "training": {"epochs": options.epochs},
     }
