@@ -10,7 +10,7 @@ import typer
 
 from bertcli.cli import options
 from bertcli.cli.options import AnyConfig, Config, FinetuningConfig, Json, Overwrite, Resume, Set
-from bertcli.config.limits import MOST
+from bertcli.config import MOST
 
 if TYPE_CHECKING:
     from bertcli.training.verify_resume import Verification

@@ -1,5 +1,4 @@
-"""The sections `corpus` and `clean` of a config: files or sources, how they are read, how much each source is
-worth, and what `bertcli clean` mends and leaves out."""
+"""The schema of a corpus: its files or sources, how they are read, weighted and cleaned."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bertcli.config.limits import MOST
+from bertcli.config import MOST
 from bertcli.config.section import (
     AnyPaths,
     BadBytes,

@@ -64,7 +64,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _is_seed(folder: Path) -> bool:
-    return folder in RunLayout(folder.parent).seed_folders()
+    return folder in RunLayout(folder.parent).part_folders()
 
 
 Config = TypeVar("Config", bound=BaseModel)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from bertcli.config.limits import MOST_TOKENS
+from bertcli.config import MOST_TOKENS
 from bertcli.config.section import (
     Auto,
     BadBytes,
@@ -138,8 +138,8 @@ class TaskSettings(Section):
     """classification with two labels or `multi_label`: the least probability of an answer with a label, which
     is the positive one of two. null: the likelier one of two labels, and 0.5. auto: each evaluation finds the
     threshold of each label with the best F1 on dev, and the model keeps it. precision=0.95: the same, with
-    the highest recall whose precision is at least that. A number, or a number for each label, is kept as it
-    is."""
+    the highest recall whose precision is at least that. Without dev both are as null. A number, or a number
+    for each label, is kept as it is."""
     temperature: Positive | Auto | None = "auto"
     """classification: the number by which the last layer of the finished model is divided, so that
     probabilities are shares of right answers. auto: it is fitted on dev; without dev it is 1. null: 1. A
@@ -243,6 +243,9 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Share of the training file that is dev data if `dev` is null. `seed` chooses the rows, and labels keep
     their proportions; a row that alone has a label or tag stays in training."""
+    group: Column | None = None
+    """Tables: column of a value that several rows share, such as a patient or an author. Rows with the same
+    value are on one side of `dev_fraction` and in one of the `folds`; every row must have one."""
     class_weights: ClassWeights = None
     """Weight of each label's rows in the loss; balanced: every label has the same weight in total."""
     metric: str | None = None
@@ -273,8 +276,6 @@ class TaskConfig(TaskSettings):
             raise ValueError("label: name the column of the label")
         if isinstance(self.temperature, float):
             raise ValueError("temperature: auto or null; a number is what a finished model notes")
-        if isinstance(self.threshold, str) and not self.has_dev:
-            raise ValueError(f"threshold: {self.threshold}: dev data decides it; give dev or dev_fraction")
         if self.is_plain_text and self.has_dev:
             raise ValueError(
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "

@@ -11,6 +11,7 @@ model/           the final model
 tensorboard/     with `logging.tensorboard`
 seed-N/, seeds.json   with `seeds`: several runs (`bertcli.training.train`)
 trial-N/, trial-N-seed-M/, trials.jsonl, runs.log, best.yaml   the files of a search (`bertcli.advice.tune`)
+fold-N/, final/, folds.json, out-of-fold.jsonl   with `folds`: the same, and the answers to all rows
 verdict.json     what the run said at its end (`bertcli.folders.run_layout`)
 report.html      the page of `bertcli report`
 
@@ -25,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
@@ -34,14 +35,17 @@ from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, plain_text
 
 FILES = (
-    *("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html"),
-    *("trials.jsonl", "runs.log", "best.yaml"),
+    *("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "folds.json", "out-of-fold.jsonl"),
+    *("verdict.json", "report.html", "trials.jsonl", "runs.log", "best.yaml"),
 )
 FOLDERS = ("model", "checkpoints", "tensorboard")
-"""The contents of a run folder, besides the token store and the runs of seeds."""
+"""The contents of a run folder, besides the token store and the runs of seeds and folds."""
+ALL_ROWS = "final"
+"""The folder of the run that learns from the rows of all folds."""
 _STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
 _BEST = re.compile(r"best(\.\d+)?")
 _SEED = re.compile(r"seed-\d+|trial-\d+(-seed-\d+)?")
+_PART = re.compile(rf"{_SEED.pattern}|fold-\d+|{ALL_ROWS}")
 
 
 class RunLayout:
@@ -50,8 +54,8 @@ class RunLayout:
     def __init__(self, root: Path):
         self.root = root
         paths = [root / name for name in FILES]
-        self.config, self.data, self.metrics, self.seeds, self.verdict, self.report = paths[:6]
-        self.trials, self.runs_log, self.best_config = paths[6:]
+        self.config, self.data, self.metrics, self.seeds, self.folds, self.out_of_fold = paths[:6]
+        self.verdict, self.report, self.trials, self.runs_log, self.best_config = paths[6:]
         self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
         self.lock, self.store = root / ".lock", root / "store"
         self.best = self.checkpoints / "best"
@@ -85,9 +89,9 @@ class RunLayout:
         """The checkpoint after `step`, if no other file has that name (`training.checkpoint`)."""
         return self.checkpoints / f"step-{step:08d}"
 
-    def seed(self, seed: int) -> Path:
-        """The run folder of one of several seeds."""
-        return self.root / f"seed-{seed}"
+    def part(self, name: str) -> Path:
+        """The run folder of a seed or fold (`FinetuneConfig.parts`), or of the run on all rows."""
+        return self.root / name
 
     def steps(self) -> list[Path]:
         """The folders with names of checkpoints, intact or damaged, the newest first."""
@@ -98,9 +102,9 @@ class RunLayout:
         """True if the folder has the name of the run of one of several seeds, or of a trial."""
         return bool(_SEED.fullmatch(self.root.resolve().name))
 
-    def seed_folders(self) -> list[Path]:
-        """The folders with names of runs of seeds, or of trials."""
-        return sorted(path for path in _content(self.root) if _SEED.fullmatch(path.name))
+    def part_folders(self) -> list[Path]:
+        """The folders with names of runs of seeds, folds or trials."""
+        return sorted(path for path in _content(self.root) if _PART.fullmatch(path.name))
 
 
 def checkpoint_model(checkpoint: Path) -> Path:
@@ -177,3 +181,16 @@ def read_verdict(path: Path) -> KeptVerdict | None:
         raise UserError(
             f"{path}: damaged ({reason}); remove it, and finish the run again with --resume to have it back"
         ) from None
+
+
+def read_folds(layout: RunLayout) -> dict[str, Any]:
+    """The summary of a run of folds (`training.train`). Raises `UserError` if it is missing or damaged."""
+    try:
+        summary = json.loads(plain_text(layout.folds))
+        if not all(isinstance(summary[key], dict) for key in ("metrics", "runs", "out_of_fold")):
+            raise ValueError("it is no summary of folds")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise UserError(
+            f"{layout.folds}: missing or damaged ({error}); finish the run again with --resume"
+        ) from None
+    return summary

@@ -285,7 +285,8 @@ def label_weights(
         return None
     if given == "balanced":
         counts = Counter(example.label for example in examples)
-        return {label: len(examples) / (len(labels) * counts[label]) for label in labels}
+        # A fold may lack a label of the other folds; its weight is never used then.
+        return {label: len(examples) / (len(labels) * max(1, counts[label])) for label in labels}
     assert not isinstance(given, str)
     if set(given) != set(labels):
         found = {"missing": set(labels) - set(given), "no such label": set(given) - set(labels)}

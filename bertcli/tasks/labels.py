@@ -1,19 +1,14 @@
-"""Examples -> the labels of a task, in the order of the model's outputs; a split that keeps their shares."""
+"""Examples -> the labels of a task, in the order of the model's outputs."""
 
-import hashlib
-import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import AnyExample, Example
+from bertcli.tasks.examples import Example
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import one_spelling
-
-Texts = tuple[str, ...]
-"""The texts of an example that decide the side of the split that it is on."""
 
 _LISTED = 20
 """Number of labels that a message names."""
@@ -125,69 +120,3 @@ def _order(label: str) -> tuple[float, str]:
     except ValueError:
         return math.inf, label
     return (math.inf if math.isnan(number) else number), label
-
-
-def split_dev(
-    examples: Sequence[AnyExample], fraction: float, seed: int
-) -> tuple[list[AnyExample], list[AnyExample]]:
-    """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
-
-    The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
-    the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
-    there are too few first texts. Copies of a text are on both sides only if dev would otherwise be empty.
-    Dev has `fraction` of each class. Train has at least one text of each class, and a row of each label and
-    tag.
-
-    Raises:
-        UserError: too few rows for both sides.
-    """
-    contents = [example.content for example in examples]
-    different = len(set(contents))
-    dev = _dev_rows(examples, fraction, seed, contents=[example.query for example in examples])
-    dev = dev or _dev_rows(examples, fraction, seed, contents=contents)
-    if not dev and 1 < different < len(examples):
-        dev = _dev_rows(examples, fraction, seed, contents=_copies_apart(contents))
-    if not dev:
-        raise UserError(
-            f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {different:,} of them different, "
-            "leaves none for evaluation (a row stays in training if no other there has its label or tag); "
-            "raise it, or name a file in task.dev"
-        )
-    train = [example for number, example in enumerate(examples) if number not in dev]
-    return train, [examples[number] for number in sorted(dev)]
-
-
-def _dev_rows(examples: Sequence[Example], fraction: float, seed: int, contents: Sequence[Texts]) -> set[int]:
-    """The numbers of the rows for dev; rows of equal content are on the same side."""
-    groups: dict[Texts, list[int]] = defaultdict(list)
-    for number, content in enumerate(contents):
-        groups[content].append(number)
-    classes: dict[str, list[Texts]] = defaultdict(list)
-    for content, numbers in groups.items():
-        answers = [examples[number].answer for number in numbers]
-        classes[min(answer if isinstance(answer, str) else "" for answer in answers)].append(content)
-    labels = {content: {label for i in own for label in examples[i].names} for content, own in groups.items()}
-    left = Counter(label for own in labels.values() for label in own)
-
-    dev: set[int] = set()
-    seen = 0
-    for name in sorted(classes):
-        contents = sorted(classes[name], key=lambda content: _draw(seed, content))
-        seen += sum(len(groups[content]) for content in contents)
-        target = round(fraction * seen)
-        for content in contents[:-1]:
-            fits = len(dev) + len(groups[content]) <= target
-            if fits and all(left[label] > 1 for label in labels[content]):
-                dev.update(groups[content])
-                left.subtract(labels[content])
-    return dev
-
-
-def _copies_apart(contents: Sequence[Texts]) -> list[Texts]:
-    """Each content with its number among its copies."""
-    copies: dict[Texts, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-    return [(*content, str(next(copies[content]))) for content in contents]
-
-
-def _draw(seed: int, content: Texts) -> bytes:
-    return hashlib.blake2b("\0".join((str(seed), *content)).encode(), digest_size=16).digest()

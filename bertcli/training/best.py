@@ -14,9 +14,9 @@ from bertcli.training.checkpoint import RunState, free_path, load_state, newest_
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.scores import Scores
 
-IsHopeless = Callable[[Sequence[int], Sequence[float]], bool]
-"""A function of the evaluations so far, by their steps and their `goodness`: True if the run should end. The
-same evaluations give the same answer, also after a resume."""
+IsHopeless = Callable[[int, Sequence[int], Sequence[float]], bool]
+"""A function of the steps of the whole run, and of the evaluations so far, by their steps and their
+`goodness`: True if the run should end. The same evaluations give the same answer, also after a resume."""
 
 
 class BestModel:
@@ -32,13 +32,13 @@ class BestModel:
         folder: RunLayout,
         metric: str,
         patience: int | None = None,
-        is_hopeless: IsHopeless = lambda steps, scores: False,
+        is_hopeless: Callable[[Sequence[int], Sequence[float]], bool] = lambda steps, scores: False,
     ):
         """Nothing is read yet.
 
         Args:
             patience: evaluations in a row without a better score until `is_settled`; None: never.
-            is_hopeless: a function that ends the run if other runs are better.
+            is_hopeless: an `IsHopeless` of this run, which ends it if other runs are better.
         """
         self._folder, self._metric, self._patience = folder, metric, patience
         self._is_hopeless = is_hopeless

@@ -1,7 +1,7 @@
 """A fine-tuning run: a model folder and labeled files -> a task model."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,18 +18,18 @@ from bertcli.folders.model_files import write_model_files
 from bertcli.folders.run_layout import KeptVerdict
 from bertcli.folders.sentence_transformers import SentencePooling, write_pooling
 from bertcli.folders.task_folder import declare_task, load_task_folder
-from bertcli.inference.evaluate_task import evaluate_task
+from bertcli.inference.evaluate_task import Evaluated, evaluate_task
 from bertcli.inference.predict import Runner
 from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, VectorModel, restandardized
 from bertcli.reports.cards import task_card
-from bertcli.system.terminal import say, short
+from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData, load_labeled_data
 from bertcli.tasks.examples import Example
 from bertcli.tasks.supervised import LabeledBatch
 from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks, wrapping
-from bertcli.training.best import BestModel, metric_value, metric_values
+from bertcli.training.best import BestModel, IsHopeless, metric_value, metric_values
 from bertcli.training.fit import take_steps
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
 from bertcli.training.lifecycle import Prepared, Run
@@ -47,9 +47,6 @@ from bertcli.training.task_models import new_task_model, trained_task
 SANITY_EXAMPLES = 8
 """Number of examples evaluated before the first step, to find a mistake in metric or dev file early."""
 
-_LONGEST = 200
-"""Most characters of a setting in a message."""
-
 
 @dataclass(frozen=True)
 class Finetuned:
@@ -57,9 +54,12 @@ class Finetuned:
 
     Attributes:
         model: the folder of the final model.
-        scores, verdict: results of that model on the dev data; None: no dev data.
+        scores, verdict: results on the dev data, or of the out-of-fold answers; None: neither.
         metric: the metric that selected the model.
         examples: the dev data; if there is none, the training data.
+        best_epoch: the epochs after which that model was the best; all of them without dev data.
+        answers: of a fold, its examples with the answers of the model, which hold its logits.
+        places: of a fold, the places of its examples in the file.
     """
 
     model: Path
@@ -67,10 +67,9 @@ class Finetuned:
     verdict: Verdict | None
     metric: str
     examples: Sequence[Example]
-
-
-IsHopeless = Callable[[int, Sequence[int], Sequence[float]], bool]
-"""`training.best.IsHopeless` with the number of steps of the whole run before the others."""
+    best_epoch: float
+    answers: Evaluated | None = None
+    places: Sequence[int] = ()
 
 
 def finetune(
@@ -78,27 +77,31 @@ def finetune(
     resume: bool,
     overwrite: bool,
     accepted: Callable[[], None] = lambda: None,
+    given: Path | None = None,
+    out_of_fold: Evaluated | None = None,
     is_hopeless: IsHopeless = lambda planned, steps, scores: False,
 ) -> Finetuned:
-    """Fine-tune with one seed (`training.train`: several), on every rank; raises as `Run.claimed`.
+    """Make one run (`training.train`: those of seeds and folds), on every rank; raises as `Run.claimed`.
 
-    `accepted` is called on the first rank after config, data and model have passed all checks; `is_hopeless`
-    on every rank after each evaluation but the last.
+    Args:
+        accepted: called on the first rank after config, data and model have passed all checks.
+        given: the folder that the command names; None: that of the config.
+        out_of_fold: the answers to the rows by models that did not learn from them, for the model that does.
+        is_hopeless: called on every rank after each evaluation but the last.
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = with_values(config, {"model": str(source)})
     ranks.on_first(lambda: check_finetuning(config))
-    root = Path(config.output_dir)
-    run = Run("finetune", config, resume, given=root.parent if config.seeds else root)
+    run = Run("finetune", config, resume, given=given or Path(config.output_dir))
     with run.claimed(lambda: finetuning_inputs(config), overwrite):
-        prepared = _prepare(run, source, is_hopeless)
+        prepared = replace(_prepare(run, source, is_hopeless), out_of_fold=out_of_fold)
         identity = ranks.on_first(lambda: task_identity(prepared.config, prepared.data.task.labels))
         run.compare(prepared.config, identity, check_same_data)
         prepared.check_metric()
         run.accept(prepared.config, identity)
         ranks.on_first(accepted)
-        scores = take_steps(run, prepared)
-        return _finish(run, prepared, scores)
+        take_steps(run, prepared)
+        return _finish(run, prepared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +122,7 @@ class Finetuning(Prepared):
     model: TaskModel
     order: EpochOrder
     metric: str
+    out_of_fold: Evaluated | None = None
 
     @property
     def is_evaluated(self) -> bool:
@@ -142,7 +146,7 @@ class Finetuning(Prepared):
             f"{training.batch_size} rows, {self.steps_per_epoch:,} an epoch, {training.precision} on "
             f"{training.device}"
         )
-        if not self.is_evaluated:
+        if not self.is_evaluated and self.out_of_fold is None:
             yield "no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept"
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
@@ -154,6 +158,10 @@ class Finetuning(Prepared):
 
     def evaluate(self, first: int | None = None) -> Scores:
         """The scores of the model on the dev data, or on its first examples."""
+        return self.answers(first).scores
+
+    def answers(self, first: int | None = None) -> Evaluated:
+        """The answers of the model to the dev data, or to its first examples, and their scores."""
         assert self.data.dev is not None
         runner = Runner(
             model=self.model,
@@ -164,7 +172,9 @@ class Finetuning(Prepared):
             batch_size=self.share.micro_batch_size,
             in_training=True,
         )
-        return evaluate_task(runner, self.data.dev.first(first))[0]
+        dev = self.data.dev.first(first)
+        scores, predictions = evaluate_task(runner, dev)
+        return Evaluated(self.data.task, dev.examples, predictions, scores=scores)
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """The weights in a model folder: name in the model -> weight."""
@@ -179,9 +189,9 @@ class Finetuning(Prepared):
         self, folder: Path, weights: Mapping[str, Tensor], settings: TaskSettings, card: str
     ) -> None:
         """Write the final model folder, with these settings; its answers have the scale of the data."""
-        before = self.data.task.standardization
-        if isinstance(settings.temperature, float):  # logits are divided by it, as by a scale
-            before = Standardization(scale=1 / settings.temperature)
+        before, divisor = self.data.task.standardization, settings.temperature
+        if isinstance(divisor, float):
+            before = Standardization(scale=1 / divisor)
         weights = restandardized(weights, before=before, after=AS_THEY_ARE)
         self._write(folder, weights, settings, standardization=AS_THEY_ARE, card=card)
 
@@ -231,10 +241,8 @@ def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) ->
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
     metric = config.task.metric or data.task.metric
-    best = None
-    if data.dev is not None:
-        rule = partial(is_hopeless, steps)
-        best = BestModel(run.folder, metric, training.early_stopping, is_hopeless=rule)
+    rule = partial(is_hopeless, steps)
+    best = data.dev and BestModel(run.folder, metric, training.early_stopping, is_hopeless=rule)
     model.to(loop.device)
     return Finetuning(
         config=config,
@@ -253,36 +261,41 @@ def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) ->
     )
 
 
-def _kept_lines(before: TaskSettings, after: TaskSettings) -> Iterator[str]:
-    """A line for each setting that the dev data decided."""
-    for name in TaskSettings.model_fields:
-        value = getattr(after, name)
-        if value is not None and value != getattr(before, name):
-            shown = f"{value:.4g}" if isinstance(value, float) else short(str(value), _LONGEST)
-            yield f"task.{name}: {shown}, kept in the model"
+def _finish(run: Run[FinetuneConfig], prepared: Finetuning) -> Finetuned:
+    """Write the best model, or the last one if there is no dev data, to `model/` with its card.
 
-
-def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | None) -> Finetuned:
-    """Write the best model, or the last one if there is no dev data, to `model/` with its card."""
-    data, metric, best = prepared.data, prepared.metric, prepared.best
-    verdict: Verdict | None = None
-    step = prepared.steps
-    lines = ["verdict: none, because there was no dev data"]
+    What the model takes from dev data, the run on all rows takes from the out-of-fold answers.
+    """
+    data, metric, best, config = prepared.data, prepared.metric, prepared.best, prepared.config
+    answers, examples = prepared.out_of_fold, data.train.examples
+    scores, chosen = answers.scores if answers else None, "measured on out-of-fold answers"
+    step = best_step = prepared.steps
     if best is None or data.dev is None:
         weights = wrapping.full_weights(prepared.model)
     else:
         weights = prepared.read_weights(best.path())
         wrapping.load_full_weights(prepared.model, weights)
-        scores = best.scores or prepared.evaluate()
-        verdict = data.task.verdict(data.dev.examples, scores.metrics)
-        chosen = f"best by {scores.title(metric)}: step {best.step}"
-        step, lines = best.last_step, [verdict.line, chosen]
+        answers, examples = prepared.answers() if config.fold else None, data.dev.examples
+        scores = answers.scores if answers else best.scores or prepared.evaluate()
+        step, best_step = best.last_step, best.step
+        chosen = f"best by {scores.title(metric)}: step {best_step}"
         say(chosen)
+    verdict = data.task.verdict(examples, scores.metrics) if scores else None
+    lines = [verdict.line, chosen] if verdict else ["verdict: none, because there was no dev data"]
     settings = data.task.kept_settings(scores.metrics if scores else {})
-    for line in _kept_lines(data.task.settings, settings):
+    for line in data.task.kept_lines(settings):
         say(line)
-    card = task_card(prepared.config, prepared.model.architecture, data, scores=scores, verdict=verdict)
+    folds = len(set(answers.folds)) if answers else 0
+    card = task_card(config, prepared.model.architecture, data, scores=scores, verdict=verdict, folds=folds)
     run.publish(run.folder.model, partial(prepared.save_final, settings=settings, card=card), weights)
     run.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
-    examples = (data.dev or data.train).examples
-    return Finetuned(run.folder.model, scores, verdict, metric=metric, examples=examples)
+    return Finetuned(
+        run.folder.model,
+        scores,
+        verdict,
+        metric=metric,
+        examples=examples,
+        best_epoch=best_step / (prepared.steps_per_epoch or 1),
+        answers=answers,
+        places=data.dev.places if data.dev else (),
+    )

@@ -121,6 +121,31 @@ def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: P
     assert "seed 2: warning: accuracy " in err
 
 
+def test_folds_and_the_labels_that_they_doubt(
+    run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path
+) -> None:
+    config["task"]["dev"] = None
+    path = write_config(tmp_path / "config.yaml", config | {"folds": 2})
+    code, out, err = run_bertcli("finetune", path, "--json")
+    assert code == 0
+    done = json.loads(out)
+    assert done["model"] == str(tmp_path / "run" / "model")
+    assert done["folds"]["runs"].keys() == {"1", "2"}
+    assert {"mean", "std"} == done["folds"]["metrics"]["accuracy"].keys()
+    assert "fold 2 (2 of 2)\n" in err
+    assert "of all 96 out-of-fold answers: 0." in err
+    assert "the final model learns from all rows for 0.3" in err
+    evaluate = ["evaluate", tmp_path / "run", "--suspect-labels", tmp_path / "suspects.tsv"]
+    code, out, err = run_bertcli(*evaluate, "--json")
+    assert (code, json.loads(out)["accuracy"]) == (0, done["accuracy"])
+    assert "rows with a likely wrong label are in" in err
+    code, text, _ = run_bertcli(*evaluate)
+    assert (code, f"accuracy              {done['accuracy']:.4f}" in text) == (0, True)
+    (tmp_path / "run" / "out-of-fold.jsonl").write_text('{"where": 3}\n')
+    code, _, err = run_bertcli(*evaluate)
+    assert (code, "out-of-fold.jsonl: damaged" in err, "--resume" in err) == (2, True, True)
+
+
 def test_a_run_is_never_overwritten_unasked(
     run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path
 ) -> None:

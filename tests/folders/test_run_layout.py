@@ -40,5 +40,5 @@ def test_seeds_have_runs_of_their_own(tmp_path: Path) -> None:
     run = RunLayout(tmp_path)
     for name in ("seed-2", "seed-10", "seed-x", "seeds"):
         (tmp_path / name).mkdir()
-    assert [path.name for path in run.seed_folders()] == ["seed-10", "seed-2"]
-    assert run.seed(2) == tmp_path / "seed-2"
+    assert [path.name for path in run.part_folders()] == ["seed-10", "seed-2"]
+    assert run.part("seed-2") == tmp_path / "seed-2"

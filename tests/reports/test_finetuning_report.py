@@ -11,6 +11,7 @@ import pytest
 
 from bertcli.reports.run_view import RunView, State
 from bertcli.reports.scores import scores_of
+from bertcli.system.errors import UserError
 from tests.finetunes import checked, spam_config
 from tests.reports.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
 
@@ -146,9 +147,9 @@ def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     found = report(run)
     assert "finished after 12 steps with 2 of 2 seeds" in found.head
     assert "seed-1: " in found.head
-    seeds = found.text("seeds")
+    seeds = found.text("several")
     assert seeds.startswith(
-        "Scores of each seed score mean range baseline seed-1 seed-2 what it means accuracy "
+        "Scores of each seed score mean deviation range baseline seed-1 seed-2 what it means accuracy "
     )
     assert " 0.844 " in seeds.split("share of right answers")[0]  # the share of ham among the dev rows
     assert "share of right answers; the best model is chosen by it" in seeds
@@ -160,6 +161,28 @@ def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     assert "stopped after 6 steps with 1 of 2 seeds" in unfinished.head
     assert unfinished.text("mistakes")
     assert "finished after 6 steps" in report(run / "seed-1").head
+
+
+def test_folds_have_their_scores_answers_and_suspects(tmp_path: Path) -> None:
+    run = spam(tmp_path, folds=2, task={"dev": None}, training={"epochs": 2, "learning_rate": 3e-3})
+    found = report(run)
+    assert "finished after" in found.head
+    assert "with 3 of 3 runs" in found.head
+    assert "final: " in found.head
+    several = found.text("several")
+    assert several.startswith(
+        "Scores of each fold score all rows mean deviation range baseline fold-1 fold-2 what it means acc"
+    )
+    assert "All 96 rows, answered for this report by models of folds that did not learn" in found.text(
+        "answers"
+    )
+    (count,) = re.findall(r"of ([0-9,]+) rows for which", found.text("suspects"))
+    assert int(count) > 0
+    assert "--suspect-labels" in found.text("suspects")
+    shutil.rmtree(run / "final")
+    (run / "folds.json").write_text("{}")
+    with pytest.raises(UserError, match=r"folds.json: missing or damaged .*--resume"):
+        report(run)
 
 
 def test_several_runs_are_compared_without_their_mistakes(finetuned: Path, tmp_path: Path) -> None:

@@ -206,7 +206,6 @@ def test_thresholds_of_other_labels_are_refused(
     [
         ({"threshold": {"a": 0.7}}, "a number for each label is for multi_label"),
         ({"threshold": "precision=2"}, "threshold"),
-        ({"threshold": "auto"}, "dev data decides it"),
         ({"temperature": 2.0}, "a number is what a finished model notes"),
     ],
 )
