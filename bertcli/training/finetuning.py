@@ -138,9 +138,8 @@ class Finetuning(Prepared):
     def lines(self) -> Iterator[str]:
         """Lines that say what is trained, and how."""
         training = self.config.training
-        parameters = list(self.model.parameters())
-        total = sum(parameter.numel() for parameter in parameters)
-        trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+        sizes = [(each.numel(), each.requires_grad) for each in self.model.parameters()]
+        total, trained = sum(size for size, _ in sizes), sum(size for size, learns in sizes if learns)
         yield (
             f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
             f"{training.batch_size} rows, {self.steps_per_epoch:,} an epoch, {training.precision} on "
@@ -241,8 +240,8 @@ def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) ->
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
     metric = config.task.metric or data.task.metric
-    rule = partial(is_hopeless, steps)
-    best = data.dev and BestModel(run.folder, metric, training.early_stopping, is_hopeless=rule)
+    patience, rule = training.early_stopping, partial(is_hopeless, steps)
+    best = BestModel(run.folder, metric, patience, is_hopeless=rule) if data.dev else None
     model.to(loop.device)
     return Finetuning(
         config=config,
