@@ -156,7 +156,8 @@ class Evaluated:
 def out_of_fold(folds: Sequence[tuple[Evaluated, Sequence[int]]]) -> Evaluated:
     """The answers of all folds, each with the places of its examples in the file, in the order of the file.
 
-    The scores are those of all answers together; the loss is the mean of the folds' losses by their examples.
+    The scores are those of all answers together, and the answers have the temperature and the thresholds that
+    all of them give. The loss is the mean of the folds' losses by their examples.
     """
     rows = sorted(
         (place, fold, number)
@@ -169,7 +170,8 @@ def out_of_fold(folds: Sequence[tuple[Evaluated, Sequence[int]]]) -> Evaluated:
     loss = math.fsum(part.scores.loss * len(part.examples) for part in parts) / len(rows)
     tokens = sum(part.scores.tokens for part in parts)
     scores = Scores({"": loss}, {}, tokens, metrics=task.score(examples, predictions))
-    return Evaluated(task, examples, predictions, scores=scores, folds=[fold for _, fold, _ in rows])
+    settled = task.settled(predictions, task.kept_settings(scores.metrics))
+    return Evaluated(task, examples, settled, scores=scores, folds=[fold for _, fold, _ in rows])
 
 
 _CASE = {"where": str, "columns": dict, "prediction": dict, "fold": int}

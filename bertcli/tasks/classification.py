@@ -187,9 +187,15 @@ class Classification(TextTask):
         return Term(F.cross_entropy(logits, targets_B, weights_C, reduction="sum"))
 
     def predict(self, example: TextExample, items: Items, logits: Logits) -> Classified:
-        logits_C = self.logits_of_text(logits).numpy()
+        return self._classified(self.logits_of_text(logits).numpy())
+
+    def _classified(self, logits_C: NDArray[np.floating[Any]]) -> Classified:
         chosen = tuple(self.labels[number] for number in self._chooser.choose(logits_C))
         return Classified(chosen, self.labels, logits_C, multi_label=self.multi_label)
+
+    def settled(self, predictions: Sequence[Classified], kept: TaskSettings) -> list[Prediction]:
+        finished, divisor = Classification(kept, self.labels), np.float32(kept.temperature or 1)
+        return [finished._classified(each.logits_C / divisor) for each in predictions]
 
     def _flags(self, rows: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
         """bool [rows, labels]: True where a row has the label. `rows` holds the label numbers of each row."""
@@ -235,7 +241,6 @@ class Classification(TextTask):
         return LabeledLogits([each.logits_C for each in predictions], truths, self.multi_label)
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
-        """The settings with the temperature and the thresholds that the dev data gave."""
         return kept_settings(self.settings, metrics)
 
     def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:

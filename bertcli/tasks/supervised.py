@@ -145,6 +145,10 @@ class LabeledTask(TaskFacts, ShownTask):
         """The settings of the finished model. `metrics` is `score` of the dev data; empty without any."""
         return self.settings
 
+    def settled(self, predictions: Sequence[Any], kept: TaskSettings) -> list[Prediction]:
+        """Answers of models in training, as a finished model with the settings `kept` would give them."""
+        return list(predictions)
+
     def kept_lines(self, kept: TaskSettings) -> Iterator[str]:
         """A line for each of the `kept_settings` that the dev data decided."""
         for name in TaskSettings.model_fields:

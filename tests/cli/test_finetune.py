@@ -140,7 +140,7 @@ def test_folds_and_the_labels_that_they_doubt(
     assert (code, json.loads(out)["accuracy"]) == (0, done["accuracy"])
     assert "rows with a likely wrong label are in" in err
     code, text, _ = run_bertcli(*evaluate)
-    assert (code, f"accuracy              {done['accuracy']:.4f}" in text) == (0, True)
+    assert (code, f"accuracy                    {done['accuracy']:.4f}" in text) == (0, True)
     (tmp_path / "run" / "out-of-fold.jsonl").write_text('{"where": 3}\n')
     code, _, err = run_bertcli(*evaluate)
     assert (code, "out-of-fold.jsonl: damaged" in err, "--resume" in err) == (2, True, True)

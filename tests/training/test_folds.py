@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ def test_every_row_has_an_answer_in_the_order_of_the_file(done: tuple[Path, Fine
 
 
 def test_the_answers_of_a_fold_are_those_of_its_model(done: tuple[Path, Finetuned], files: Path) -> None:
-    """Each fold's row is answered as its model answers it, and its model did not learn from it."""
+    """Each fold's row is answered as its model answers it, at the temperature of all answers, and its model
+    did not learn from it."""
     import torch
 
     from bertcli.folders.task_folder import load_task_folder
@@ -78,10 +80,16 @@ def test_the_answers_of_a_fold_are_those_of_its_model(done: tuple[Path, Finetune
     examples = list(read_examples(files / "train.tsv", loaded.settings, True))
     own = [each for each in examples if each.where in {case["where"] for case in found}]
     answers = runner.predict(own, runner.task.encode(own, loaded.tokenizer))
+    joint = load_task_folder(done[0] / "model").settings.temperature
+    own_temperature = loaded.settings.temperature
+    assert isinstance(joint, float)
+    assert isinstance(own_temperature, float)
     for case, answer in zip(found, answers, strict=True):
-        assert case["prediction"]["probabilities"] == pytest.approx(
-            answer.as_json()["probabilities"], abs=1e-6
+        given, own_odds = (
+            math.log(each["ham"] / each["spam"])
+            for each in (case["prediction"]["probabilities"], answer.as_json()["probabilities"])
         )
+        assert given * joint == pytest.approx(own_odds * own_temperature, abs=1e-5)
     card = (done[0] / "fold-2" / "model" / "README.md").read_text()
     assert f"{96 - len(found)} rows of train.tsv" in card
     assert f"{len(found)} rows of train.tsv, split off" in card
