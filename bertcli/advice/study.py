@@ -21,8 +21,8 @@ from bertcli.training.best import goodness
 
 RATE, EPOCHS, ROWS = "training.learning_rate", "training.epochs", "training.batch_size"
 FIRST: Sequence[Mapping[str, float]] = ({}, {EPOCHS: 2.0}, {ROWS: 0.5})
-"""The first trials, as factors of the given config, which is the very first one. Small models and few rows
-gain by more steps (Mosbach et al. 2021); those of smaller batches take no more time."""
+"""Factors by which the first trials change the given config; trial 0 changes nothing. Small models and few
+rows gain by more steps (Mosbach et al. 2021); those of smaller batches take no more time."""
 RANDOM = 6
 """The number of trials before the sampler (TPE: Bergstra et al. 2011) learns from them."""
 COMPLETE, WARM_UP = 3, 3

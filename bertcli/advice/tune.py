@@ -83,6 +83,9 @@ def tune(
 
 def _asked(given: Path | Mapping[str, Any], overrides: Sequence[str]) -> FinetuneConfig:
     if isinstance(given, Path):
+        if given.is_dir() and not RunLayout(given).trials.is_file():
+            own = given / "config.yaml"
+            raise UserError(f"{given}: is a run, and not a search; give its config: bertcli tune {own}")
         config = load_config(FinetuneConfig, given, list(overrides))
     else:
         config = check_config(FinetuneConfig, dict(given), "the config")
@@ -117,12 +120,7 @@ class Search:
     """A search. The first rank decides and writes; all ranks `take` the runs."""
 
     def __init__(self, asked: FinetuneConfig, config: FinetuneConfig, seconds: float, most: int):
-        """Nothing is read yet.
-
-        Args:
-            asked: the config as it was given; in `config` the model is located.
-            seconds, most: the time, and the number of trials.
-        """
+        """Nothing is read yet. In `config` the model of `asked` is located. `most`: the number of trials."""
         self._begun, self._asked, self._config = monotonic(), asked, config
         self._seconds, self._most = seconds, most
         self.folder = RunFolder(Path(config.output_dir), FinetuneConfig)

@@ -220,7 +220,7 @@ def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
         print(json.dumps({"task": config.task.type, "rows": len(cases), **scores}))
     else:
         table = scores_table(Scores({"": scores.pop("loss", 0.0)}, {}, 0, metrics=scores))
-        print(f"{'task':<22}{config.task.type}\n{'rows':<22}{len(cases):,}\n{table}")
+        print(f"{'task':<28}{config.task.type}\n{'rows':<28}{len(cases):,}\n{table}")
 
 
 def _write_wrong(path: Path, evaluated: Evaluated) -> None:

@@ -135,11 +135,12 @@ class TaskSettings(Section):
     """classification with two labels: the label whose F1 is the metric `f1`; null: the second one in the
     order of numbers by value, then words."""
     threshold: Threshold = None
-    """classification with two labels or `multi_label`: the least probability of an answer with a label, which
-    is the positive one of two. null: the likelier one of two labels, and 0.5. auto: each evaluation finds the
-    threshold of each label with the best F1 on dev, and the model keeps it. precision=0.95: the same, with
-    the highest recall whose precision is at least that. Without dev both are as null. A number, or a number
-    for each label, is kept as it is."""
+    """classification with two labels or `multi_label`: a label is given if its probability is at least this.
+    With two labels this is the threshold of the positive label, or of the one that is named. null: the
+    likelier one of two labels, and 0.5 with `multi_label`. auto: each evaluation finds the threshold of each
+    label with the best F1 on dev, and the model keeps it. precision=0.95: the same, with the highest recall
+    whose precision is at least that. Without dev data both mean null. A number, or a number for each label,
+    is kept as it is."""
     temperature: Positive | Auto | None = "auto"
     """classification: the number by which the last layer of the finished model is divided, so that
     probabilities are shares of right answers. auto: it is fitted on dev; without dev it is 1. null: 1. A
@@ -179,6 +180,13 @@ class TaskSettings(Section):
     def in_windows(self) -> bool:
         """True if a text that is longer than `max_length` is read in windows; else it is cut."""
         return self.windows != "first" or import_task(self.type).in_windows
+
+    @property
+    def closed(self) -> Self:
+        """The settings without what dev data was to decide, as a checkpoint has them."""
+        threshold = None if isinstance(self.threshold, str) else self.threshold
+        temperature = None if self.temperature == "auto" else self.temperature
+        return self.model_copy(update={"threshold": threshold, "temperature": temperature})
 
     @property
     def is_plain_text(self) -> bool:

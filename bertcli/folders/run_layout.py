@@ -44,8 +44,9 @@ ALL_ROWS = "final"
 """The folder of the run that learns from the rows of all folds."""
 _STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
 _BEST = re.compile(r"best(\.\d+)?")
-_SEED = re.compile(r"seed-\d+|trial-\d+(-seed-\d+)?")
-_PART = re.compile(rf"{_SEED.pattern}|fold-\d+|{ALL_ROWS}")
+_PARTS = {"seeds": r"seed-\d+", "folds": rf"fold-\d+|{ALL_ROWS}"}
+"""Key of a config -> the names of the folders of its runs."""
+_TRIAL = r"trial-\d+(-seed-\d+)?"
 
 
 class RunLayout:
@@ -98,13 +99,18 @@ class RunLayout:
         return sorted(filter(is_step, _content(self.checkpoints)), key=by_number, reverse=True)
 
     @property
-    def is_of_seed(self) -> bool:
-        """True if the folder has the name of the run of one of several seeds, or of a trial."""
-        return bool(_SEED.fullmatch(self.root.resolve().name))
+    def is_part(self) -> bool:
+        """True if the run is one of those that another run consists of."""
+        root = self.root.resolve()
+        return root in RunLayout(root.parent).part_folders()
 
     def part_folders(self) -> list[Path]:
-        """The folders with names of runs of seeds, folds or trials."""
-        return sorted(path for path in _content(self.root) if _PART.fullmatch(path.name))
+        """The folders of the runs of seeds, folds or trials that this run consists of, by its config."""
+        config = self.config.read_text(encoding="utf-8", errors="replace") if self.config.is_file() else ""
+        kinds = [names for key, names in _PARTS.items() if re.search(rf"(?m)^{key}:(?! null$)", config)]
+        kinds += [_TRIAL] if self.trials.is_file() else []
+        name = re.compile("|".join(kinds))
+        return sorted(path for path in _content(self.root) if kinds and name.fullmatch(path.name))
 
 
 def checkpoint_model(checkpoint: Path) -> Path:

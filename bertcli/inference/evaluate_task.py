@@ -157,7 +157,7 @@ def out_of_fold(folds: Sequence[tuple[Evaluated, Sequence[int]]]) -> Evaluated:
     """The answers of all folds, each with the places of its examples in the file, in the order of the file.
 
     The scores are those of all answers together, and the answers have the temperature and the thresholds that
-    all of them give. The loss is the mean of the folds' losses by their examples.
+    are fitted on all of them. The loss is the mean of the folds' losses by their examples.
     """
     rows = sorted(
         (place, fold, number)
@@ -184,12 +184,12 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 case = json.loads(line)
-                if not all(isinstance(case[key], kind) for key, kind in _CASE.items()):
+                if "right" not in case or not all(isinstance(case[key], kind) for key, kind in _CASE.items()):
                     raise ValueError(f"line {number} is no row with its answer")
                 yield case
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UserError(
-            f"{path}: damaged ({error}); finish the run again with --resume to have it back"
+            f"{path}: damaged ({error}); remove it, and finish the run again with --resume to have it back"
         ) from None
 
 

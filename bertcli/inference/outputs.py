@@ -241,8 +241,8 @@ class SureAnswers:
     def _is_low(self, probability: float | None) -> bool:
         if probability is None:
             raise UserError(
-                "the answers of this model have no single probability to compare with a least one "
-                "(--min-probability): it is for classification with one label a text; leave it out"
+                "--min-probability is for classification with one label a text; the answers of this model "
+                "have no single probability: leave it out"
             )
         return probability < self._minimum
 

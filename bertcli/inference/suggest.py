@@ -32,7 +32,7 @@ from bertcli.tasks.supervised import LabeledBatch
 CANDIDATES = 3
 """Rows that the choice is made from, for each row that is asked for."""
 ALIKE = 2 / 3
-"""Least share of tokens, of all that two texts have, that both have if the texts are alike."""
+"""Two texts are alike if they share at least this part of all their tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,15 @@ class Suggested:
     tokens: frozenset[int]
 
     def as_json(self) -> dict[str, Any]:
-        """The row's own columns, the answer, and its uncertainty."""
+        """The row's own columns, which stay as they are, the answer, and its uncertainty.
+
+        A part of the answer whose name is taken, such as `label`, is named `suggested_label`.
+        """
+        columns = beside(self.answer.example.columns, {})
         told = self.answer.prediction.as_json() | {"uncertainty": self.uncertainty}
-        return beside(self.answer.example.columns, told)
+        return columns | {
+            f"suggested_{name}" if name in columns else name: each for name, each in told.items()
+        }
 
 
 def suggest(
@@ -210,11 +216,12 @@ def without_labels(
     """
     names = [column for column in settings.label_columns if isinstance(column, str)]
     marks = {"", "[]", *(settings.skip_labels or ())}
+    has_labels = any if settings.ticks else all  # without a mark, a cell of ticks is empty
     kept = labeled = empty = 0
     for example in examples:
         if not any(text.strip() for text in example.texts):
             empty += 1
-        elif names and all(_label(example.columns, name) not in marks for name in names):
+        elif names and has_labels(_label(example.columns, name) not in marks for name in names):
             labeled += 1
         else:
             kept += 1

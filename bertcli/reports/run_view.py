@@ -107,8 +107,10 @@ def read_run(root: Path) -> RunView:
             f"{root}: is not the folder of a run: it has no {layout.config.name}. Give the output_dir of "
             f"bertcli pretrain or finetune{hint}"
         )
+    if layout.trials.is_file():
+        raise UserError(f"{root}: is a search, and its page is {layout.report}; give the folder of a trial")
     config = load_config_of_run(layout.config)
-    names = [] if isinstance(config, PretrainConfig) or layout.is_of_seed else [*config.parts]
+    names = [] if isinstance(config, PretrainConfig) or layout.is_part else [*config.parts]
     is_of_folds = bool(names) and isinstance(config, FinetuneConfig) and config.folds is not None
     folders = [layout.part(name) for name in (*names, *([ALL_ROWS] if is_of_folds else []))]
     several = tuple(read_run(folder) for folder in folders if RunLayout(folder).config.is_file())

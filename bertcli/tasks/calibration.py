@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -14,16 +15,16 @@ from bertcli.system.errors import UserError
 from bertcli.tasks.labels import listed
 
 USUAL = 0.5
-"""The least probability of a label with `multi_label`, unless a threshold says another."""
+"""The threshold of each label with `multi_label`, if the settings name none."""
 BINS = 15
 """Bins of the calibration error (Guo et al. 2017, section 4)."""
 LOWEST, HIGHEST = 1 / 20, 20.0
 """The range of temperatures."""
-_MOST_LOGITS = 10_000_000
+_MOST_LOGITS = 1_000_000
 """Logits that a temperature is fitted on; of more, every so many rows are taken."""
 _AT_ONCE = 1_000_000
 """Logits that are converted together, which bounds the memory."""
-_HALVINGS = 40
+_HALVINGS = 24
 
 
 class Bin(NamedTuple):
@@ -205,11 +206,20 @@ def best_threshold(
     return float((least_K[best] + below) / 2)
 
 
-def given_thresholds(settings: TaskSettings, labels: Sequence[str]) -> tuple[float, ...] | None:
-    """The thresholds that the config gives; None: it gives none, or dev decides them. `labels` may be empty.
+def chooser_of(settings: TaskSettings, labels: Sequence[str], positive: str | None) -> Chooser:
+    """The chooser of these settings, whose open thresholds are None. `labels` may be empty.
+
+    `positive`: the positive label of two; None: the second one. A threshold that names a label is for it.
 
     Raises `UserError` for thresholds of other labels, or of one of more than two.
     """
+    given, several = settings.threshold, settings.multi_label
+    positive = next(iter(given)) if isinstance(given, dict) and not several else positive
+    number = labels.index(positive) if positive in labels else len(labels) - 1
+    return Chooser(several, _given_thresholds(settings, labels), positive=number)
+
+
+def _given_thresholds(settings: TaskSettings, labels: Sequence[str]) -> tuple[float, ...] | None:
     given = settings.threshold
     if given is not None and not settings.multi_label and len(labels) > 2:
         raise UserError(
@@ -218,11 +228,12 @@ def given_thresholds(settings: TaskSettings, labels: Sequence[str]) -> tuple[flo
     if given is None or isinstance(given, str) or not labels:
         return None
     if isinstance(given, dict):
-        if strange := sorted(given.keys() ^ set(labels)):
-            raise UserError(
-                f"task.threshold: {listed(strange)}: give a number for each label: {listed(labels)}"
-            )
-        return tuple(given[label] for label in labels)
+        groups = {"no such label": given.keys() - set(labels)}
+        if settings.multi_label:
+            groups["missing"] = set(labels) - given.keys()
+        if problems := [f"{what}: {listed(sorted(names))}" for what, names in groups.items() if names]:
+            raise UserError(f"task.threshold: {'; '.join(problems)}. The labels are {listed(labels)}")
+        return tuple(given[label] for label in labels if label in given)
     return (given,) * (len(labels) if settings.multi_label else 1)
 
 
@@ -232,7 +243,10 @@ def fit(settings: TaskSettings, chooser: Chooser, rows: LabeledLogits) -> tuple[
     Return how labels are chosen with it, and the numbers of it: the calibration error before
     (`uncalibrated_error`) and after, and what `kept_settings` keeps.
     """
-    error, key = calibration_error(reliability(rows)), "expected_calibration_error"
+    key = "expected_calibration_error"
+    if not all(np.isfinite(logits_C).all() for logits_C in rows.logits):  # the training diverged
+        return chooser, {key: math.nan, "uncalibrated_error": math.nan}
+    error = calibration_error(reliability(rows))
     if settings.temperature == "auto":
         chooser = replace(chooser, temperature=fit_temperature(rows))
         found = {key: crossed_error(rows), "uncalibrated_error": error, "temperature": chooser.temperature}
@@ -256,7 +270,9 @@ def kept_settings(settings: TaskSettings, metrics: Mapping[str, Any]) -> TaskSet
     if settings.temperature == "auto":
         update["temperature"] = metrics.get("temperature")
     if isinstance(settings.threshold, str):
-        update["threshold"] = metrics.get("threshold")
-        if settings.multi_label and metrics:
-            update["threshold"] = {label: row["threshold"] for label, row in metrics["per_class"].items()}
+        rows = metrics.get("per_class", {})
+        found = {label: row["threshold"] for label, row in rows.items() if "threshold" in row}
+        if "threshold" in metrics:
+            found = {metrics["positive_label"]: metrics["threshold"]}
+        update["threshold"] = found or None
     return settings.model_copy(update=update)

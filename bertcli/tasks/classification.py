@@ -1,6 +1,5 @@
 """A text or a pair -> one label, or any number of labels."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,10 +18,9 @@ from bertcli.system.terminal import Report
 from bertcli.tasks.calibration import (
     USUAL,
     Bin,
-    Chooser,
     LabeledLogits,
+    chooser_of,
     fit,
-    given_thresholds,
     kept_settings,
     reliability,
 )
@@ -30,7 +28,7 @@ from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import recognize_classes
-from bertcli.tasks.labels import class_labels, listed
+from bertcli.tasks.labels import class_labels, label_weights, listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores
 from bertcli.tasks.shown import Mistake, Prediction, beside_texts, nearness, plain_passages
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
@@ -110,7 +108,7 @@ class Classification(TextTask):
     def foreign_settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         """One label a text, or several by `problem_type`."""
         several = config.get("problem_type") == "multi_label_classification"
-        return super().foreign_settings(config) | {"multi_label": several, "temperature": None}
+        return super().foreign_settings(config) | {"multi_label": several}
 
     @classmethod
     def config_keys(cls, settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
@@ -127,8 +125,7 @@ class Classification(TextTask):
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self.answer_kind = "sigmoid" if self.multi_label else "softmax"
         self._positive = _positive_label(settings, labels)
-        positive = labels.index(self._positive) if self._positive else len(labels) - 1
-        self._chooser = Chooser(self.multi_label, given_thresholds(settings, labels), positive)
+        self._chooser = chooser_of(settings, labels, self._positive)
         self._weights_C: Tensor | None = None
 
     @classmethod
@@ -155,8 +152,8 @@ class Classification(TextTask):
             raise ValueError("label_names is for one column of labels")
         if settings.multi_label and settings.positive_label is not None:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
-        if isinstance(settings.threshold, dict) and not settings.multi_label:
-            raise ValueError("threshold: a number for each label is for multi_label: true")
+        if isinstance(settings.threshold, dict) and not settings.multi_label and len(settings.threshold) > 1:
+            raise ValueError("threshold: a number for each label is for multi_label: true; give one label's")
 
     def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:
         """Take the weight of each label in the loss; None: all are equal."""
@@ -193,7 +190,7 @@ class Classification(TextTask):
         chosen = tuple(self.labels[number] for number in self._chooser.choose(logits_C))
         return Classified(chosen, self.labels, logits_C, multi_label=self.multi_label)
 
-    def settled(self, predictions: Sequence[Classified], kept: TaskSettings) -> list[Prediction]:
+    def settled(self, predictions: Sequence[Classified], kept: TaskSettings) -> Sequence[Classified]:
         finished, divisor = Classification(kept, self.labels), np.float32(kept.temperature or 1)
         return [finished._classified(each.logits_C / divisor) for each in predictions]
 
@@ -262,9 +259,9 @@ class Classification(TextTask):
         thresholds = dict(
             zip(self.labels, self._chooser.thresholds or [USUAL] * len(self.labels), strict=True)
         )
-        farthest = max(abs(probabilities[label] - thresholds[label]) for label in set(given) ^ set(right))
+        farthest = max(_distance(probabilities[each], thresholds[each]) for each in set(given) ^ set(right))
         right, given = (", ".join(labels) or "(none)" for labels in (right, given))
-        return Mistake(passages, farthest + USUAL, right=right, given=given)
+        return Mistake(passages, farthest, right=right, given=given)
 
     def compared(self, example: TextExample, prediction: Classified) -> tuple[str, str] | None:
         return None if self.multi_label else (str(example.label), prediction.labels[0])
@@ -273,28 +270,13 @@ class Classification(TextTask):
 def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None:
     """The label that the config names. Raises `UserError` if it is not one of two."""
     label = settings.positive_label
-    if label is not None and (len(labels) != 2 or label not in labels):
+    if label is not None and labels and (len(labels) != 2 or label not in labels):
         problem = f"{label!r} is not a label" if len(labels) == 2 else f"is for two labels, not {len(labels)}"
         raise UserError(f"task.positive_label: {problem}; the labels are {listed(labels)}")
     return label
 
 
-def label_weights(
-    given: ClassWeights, labels: Sequence[str], examples: Sequence[TextExample]
-) -> dict[str, float] | None:
-    """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
-
-    Raises `UserError` if the labels of the given weights are not those of the data.
-    """
-    if given is None:
-        return None
-    if given == "balanced":
-        counts = Counter(example.label for example in examples)
-        # A fold may lack a label of the other folds; its weight is never used then.
-        return {label: len(examples) / (len(labels) * max(1, counts[label])) for label in labels}
-    assert not isinstance(given, str)
-    if set(given) != set(labels):
-        found = {"missing": set(labels) - set(given), "no such label": set(given) - set(labels)}
-        problems = [f"{what}: {', '.join(sorted(names))}" for what, names in found.items() if names]
-        raise UserError(f"task.class_weights: give a weight for each label, {'; '.join(problems)}")
-    return dict(given)
+def _distance(probability: float, threshold: float) -> float:
+    """How sure an answer is: 0.5 at the threshold, 1 where the probability is 0 or 1."""
+    room = 1 - threshold if probability >= threshold else threshold
+    return 0.5 + 0.5 * abs(probability - threshold) / max(room, 1e-12)

@@ -4,9 +4,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import Example
+from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import one_spelling
 
@@ -120,3 +120,24 @@ def _order(label: str) -> tuple[float, str]:
     except ValueError:
         return math.inf, label
     return (math.inf if math.isnan(number) else number), label
+
+
+def label_weights(
+    given: ClassWeights, labels: Sequence[str], examples: Sequence[TextExample]
+) -> dict[str, float] | None:
+    """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
+
+    Raises `UserError` if the labels of the given weights are not those of the data.
+    """
+    if given is None:
+        return None
+    if given == "balanced":
+        counts = Counter(example.label for example in examples)
+        # A fold may lack a label of the other folds; its weight is never used then.
+        return {label: len(examples) / (len(labels) * max(1, counts[label])) for label in labels}
+    assert not isinstance(given, str)
+    if set(given) != set(labels):
+        found = {"missing": set(labels) - set(given), "no such label": set(given) - set(labels)}
+        problems = [f"{what}: {', '.join(sorted(names))}" for what, names in found.items() if names]
+        raise UserError(f"task.class_weights: give a weight for each label, {'; '.join(problems)}")
+    return dict(given)

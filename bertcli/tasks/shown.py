@@ -191,8 +191,8 @@ class ShownTask(ABC):
         return None
 
     def reliability(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Mapping[str, Sequence[Bin]]:
-        """The probabilities of the answers beside the shares that are right, as given and before a
-        temperature; empty: the answers have none."""
+        """Name of a curve -> its bins: with the model's temperature, and without it. Empty if the answers
+        have no probability."""
         return {}
 
     def answer_names(self, example: Any) -> Sequence[str]:

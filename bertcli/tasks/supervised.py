@@ -145,8 +145,8 @@ class LabeledTask(TaskFacts, ShownTask):
         """The settings of the finished model. `metrics` is `score` of the dev data; empty without any."""
         return self.settings
 
-    def settled(self, predictions: Sequence[Any], kept: TaskSettings) -> list[Prediction]:
-        """Answers of models in training, as a finished model with the settings `kept` would give them."""
+    def settled(self, predictions: Sequence[Any], kept: TaskSettings) -> Sequence[Prediction]:
+        """The answers that a finished model with the settings `kept` gives, from those in training."""
         return list(predictions)
 
     def kept_lines(self, kept: TaskSettings) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.task import TaskSettings
 from bertcli.folders.run_layout import RunLayout
 from bertcli.folders.sealed import find_damage
 from bertcli.system.errors import UserError
@@ -147,8 +148,9 @@ def _lost_evaluations(layout: RunLayout) -> UserError:
 
 
 def metric_values(scores: Scores) -> dict[str, float]:
-    """The values that can select a model: the loss, and every metric that is a number."""
-    return {"loss": scores.loss} | scores.numbers
+    """The values that can select a model: the loss, and every metric that is a number and not a setting."""
+    found = {name: value for name, value in scores.numbers.items() if name not in TaskSettings.model_fields}
+    return {"loss": scores.loss} | found
 
 
 def metric_value(scores: Scores, metric: str) -> float:

@@ -163,7 +163,9 @@ def _on_all_rows(whole: _Whole, runs: Mapping[str, Finetuned]) -> Finetuned:
 
 def _summary(scores: Mapping[str, Scores]) -> dict[str, Any]:
     runs = {name: metric_values(each) for name, each in scores.items()}
-    columns = {name: [run[name] for run in runs.values()] for name in next(iter(runs.values()))}
+    # A fold without unanswered questions, for instance, lacks their scores.
+    names = [name for name in next(iter(runs.values())) if all(name in run for run in runs.values())]
+    columns = {name: [run[name] for run in runs.values()] for name in names}
     metrics = {
         name: {
             "mean": float(np.mean(values)),

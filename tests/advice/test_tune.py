@@ -114,6 +114,13 @@ def test_a_finished_search_is_not_searched_again(searched: Searched, tmp_path: P
         tune(moved)
 
 
+def test_the_folder_of_a_run_is_no_search(searched: Searched) -> None:
+    trial = searched[0] / "trial-000"
+    with pytest.raises(UserError, match=r"is a run, and not a search; give its config: .*config\.yaml"):
+        tune(trial, overwrite=True)
+    assert (trial / "config.yaml").is_file()
+
+
 def test_overwrite_removes_all_trials(searched: Searched, files: Path, tmp_path: Path) -> None:
     root, *_ = searched
     given = config(files, tmp_path / "run")

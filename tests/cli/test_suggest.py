@@ -27,7 +27,7 @@ def test_rows_with_answers_the_first_ones_are_the_best(run_bertcli, models, pool
     assert (code, err) == (0, "")
     rows = [json.loads(line) for line in out.splitlines()]
     assert len(rows) == 6
-    assert list(rows[0]) == ["id", "text", "given_label", "label", "probabilities", "uncertainty"]
+    assert list(rows[0]) == ["id", "text", "label", "suggested_label", "probabilities", "uncertainty"]
     assert all(row["text"] == TEXTS[row["id"]] for row in rows)
     assert rows[0]["uncertainty"] == max(row["uncertainty"] for row in rows)
     _, people, _ = run_bertcli("suggest", models / "multi-label", pool, "-n", 6)

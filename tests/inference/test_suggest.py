@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from bertcli.config.task import TaskSettings
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.predict import Predicted, predict_stream, runner_of
-from bertcli.inference.suggest import ALIKE, Candidates, Suggested, are_alike, choose, suggest
+from bertcli.inference.suggest import ALIKE, Candidates, Suggested, are_alike, choose, suggest, without_labels
 from bertcli.model.task_models import HeadModel, pool
 from bertcli.system.errors import UserError
 from bertcli.tasks.classification import Classified
@@ -203,3 +204,18 @@ def test_the_probability_of_tags_is_their_geometric_mean(models: Path):
     best_W = logits_TC[answer.items[0].layout.positions].softmax(dim=-1).amax(dim=-1)
     assert isinstance(answer.prediction, Tagged)
     assert answer.prediction.probability == pytest.approx(float(best_W.prod() ** (1 / 3)), rel=1e-5)
+
+
+@pytest.mark.parametrize(("ticks", "left"), [(True, ["none"]), (False, ["one", "none"])])
+def test_a_row_with_a_mark_is_labeled_and_one_with_an_empty_flag_is_not_yet(
+    ticks: bool, left: list[str]
+) -> None:
+    values = {"type": "classification", "text": "text", "label": ["a", "b"], "ticks": ticks}
+    marks = {"both": ("1", "1"), "one": ("1", ""), "none": ("", "")}
+    rows = [
+        TextExample(text, {"text": text, "a": a, "b": b}, (text,), None) for text, (a, b) in marks.items()
+    ]
+    said: list[str] = []
+    found = without_labels(rows, TaskSettings(**values), said.append)
+    assert [each.texts[0] for each in found] == left
+    assert said == [f"left out: {3 - len(left)} rows that have a label already (column 'a', 'b')"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -22,6 +24,7 @@ from bertcli.tasks.calibration import (
     LabeledLogits,
     best_threshold,
     calibration_error,
+    chooser_of,
     crossed_error,
     fit,
     fit_temperature,
@@ -84,7 +87,7 @@ def test_a_block_of_rows_at_a_time_gives_the_same(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("bertcli.tasks.calibration._AT_ONCE", 10)
     again = fit_temperature(rows), reliability(rows)
     assert again[0] == pytest.approx(found[0])
-    assert [each == pytest.approx(other) for each, other in zip(again[1], found[1], strict=True)]
+    assert all(each == pytest.approx(other) for each, other in zip(again[1], found[1], strict=True))
     monkeypatch.setattr("bertcli.tasks.calibration._MOST_LOGITS", 150)
     assert fit_temperature(rows) == fit_temperature(rows[::2])
 
@@ -172,8 +175,8 @@ def test_what_dev_decides_is_kept_and_no_longer_fitted() -> None:
     chooser, found = fit(open_, Chooser(False, None, positive=1), two)
     assert chooser.temperature == found["temperature"]
     assert chooser.thresholds == (found["threshold"],)
-    kept = kept_settings(open_, found)
-    assert (kept.temperature, kept.threshold) == (found["temperature"], found["threshold"])
+    kept = kept_settings(open_, found | {"positive_label": "b"})
+    assert kept.temperature == found["temperature"]
     divided = LabeledLogits(two.divided(found["temperature"]), two.truths, False)
     _, later = fit(kept, Chooser(False, (found["threshold"],), positive=1), divided)
     assert later.keys() == {"expected_calibration_error", "uncalibrated_error"}
@@ -183,6 +186,28 @@ def test_what_dev_decides_is_kept_and_no_longer_fitted() -> None:
     assert plain == {"expected_calibration_error": found["uncalibrated_error"]}
 
 
+def test_a_threshold_stays_with_its_label_whatever_label_is_the_positive_one() -> None:
+    kept = kept_settings(settings(threshold="auto"), {"threshold": 0.9, "positive_label": "b"})
+    assert kept.threshold == {"b": 0.9}
+    logits_C = np.log(np.array([0.2, 0.8]))
+    for positive in ("a", "b"):
+        assert chooser_of(kept, ("a", "b"), positive).choose(logits_C) == [0]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_diverged_model_fits_nothing(bad: float) -> None:
+    rows = LabeledLogits([np.array([0.0, 1.0]), np.array([bad, 1.0])], [[0], [1]], multi_label=False)
+    chooser, found = fit(settings(threshold="auto"), Chooser(False, None, positive=1), rows)
+    assert (chooser.thresholds, chooser.temperature) == (None, 1.0)
+    assert all(math.isnan(value) for value in found.values())
+    assert kept_settings(settings(threshold="auto"), found) == settings(temperature=None)
+
+
+def test_settings_that_no_dev_data_closed_fit_nothing_on_other_rows() -> None:
+    assert settings(threshold="auto").closed == settings(temperature=None)
+    assert settings(threshold=0.3, temperature=2.0).closed == settings(threshold=0.3, temperature=2.0)
+
+
 @pytest.mark.parametrize(
     ("changes", "labels", "message"),
     [
@@ -190,7 +215,7 @@ def test_what_dev_decides_is_kept_and_no_longer_fitted() -> None:
         (
             {"threshold": {"a": 0.7, "x": 0.1}, "multi_label": True},
             ("a", "b"),
-            "b, x: give a number for each",
+            "no such label: x; missing: b",
         ),
     ],
 )
@@ -204,7 +229,7 @@ def test_thresholds_of_other_labels_are_refused(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"threshold": {"a": 0.7}}, "a number for each label is for multi_label"),
+        ({"threshold": {"a": 0.7, "b": 0.2}}, "a number for each label is for multi_label"),
         ({"threshold": "precision=2"}, "threshold"),
         ({"temperature": 2.0}, "a number is what a finished model notes"),
     ],

@@ -26,17 +26,17 @@ def labels(*names):
     [
         (
             classifier(id2label=labels("bad", "good"), problem_type=None),
-            {"type": "classification", "text": "text", "temperature": None},
+            {"type": "classification", "text": "text"},
             ("bad", "good"),
         ),
         (
             classifier(),
-            {"type": "classification", "text": "text", "temperature": None},
+            {"type": "classification", "text": "text"},
             ("LABEL_0", "LABEL_1"),
         ),
         (
             classifier(num_labels=3),
-            {"type": "classification", "text": "text", "temperature": None},
+            {"type": "classification", "text": "text"},
             ("LABEL_0", "LABEL_1", "LABEL_2"),
         ),
         (classifier(num_labels=1), {"type": "regression", "text": "text"}, ()),
@@ -47,12 +47,12 @@ def labels(*names):
         ),
         (
             classifier(problem_type="multi_label_classification", id2label=labels("x", "y")),
-            {"type": "classification", "text": "text", "temperature": None, "multi_label": True},
+            {"type": "classification", "text": "text", "multi_label": True},
             ("x", "y"),
         ),
         (
             classifier(problem_type="single_label_classification", id2label=labels("x")),
-            {"type": "classification", "text": "text", "temperature": None},
+            {"type": "classification", "text": "text"},
             ("x",),
         ),
         (
@@ -74,7 +74,7 @@ def labels(*names):
 )
 def test_a_folder_of_transformers_is_read_as_its_class_says(config, settings, names):
     usual = {"max_length": 512, "doc_stride": 128}
-    assert read_task(WHERE, config, SIZES) == (TaskSettings(**settings | usual), names)
+    assert read_task(WHERE, config, SIZES) == (TaskSettings(**settings | usual).closed, names)
 
 
 def test_no_row_is_longer_than_the_model():

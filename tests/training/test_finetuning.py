@@ -229,7 +229,8 @@ def test_probabilities_of_the_finished_model_have_the_temperature_and_thresholds
     assert done.scores is not None
     found, folder = done.scores.metrics, tmp_path / "run/model"
     kept = json.loads((folder / "config.json").read_text())["bertcli_task"]
-    assert (kept["temperature"], kept["threshold"]) == (found["temperature"], found["threshold"])
+    assert kept["temperature"] == found["temperature"]
+    assert kept["threshold"] == {"spam": found["threshold"]}
     best, final = (
         load_file(each / "model.safetensors") for each in (tmp_path / "run/checkpoints/best", folder)
     )
