@@ -12,6 +12,7 @@ import torch
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.run_layout import KeptVerdict, RunLayout
+from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.evaluate_task import read_cases
 from bertcli.model.task_models import TaskModel
 from bertcli.reports import chart, labeled_data, scores
@@ -181,7 +182,8 @@ def _answers(
         return labeled_data.answer_dev(config, folder, device)
     most = labeled_data.MOST_ROWS // len(folds)
     found = [labeled_data.answer_dev(own, resolve_model(root), device, most=most) for own, root in folds]
-    return labeled_data.joined_answers([each for each in found if each is not None])
+    kept = load_task_folder(folder).settings
+    return labeled_data.joined_answers([each for each in found if each is not None], kept)
 
 
 def _suspects(view: RunView, config: FinetuneConfig) -> list[dict[str, Any]]:

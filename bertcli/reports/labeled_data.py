@@ -13,6 +13,7 @@ from bertcli.advice.check.findings import worst_first
 from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import with_values
+from bertcli.config.task import TaskSettings
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.attributions import attribute, decide
 from bertcli.inference.predict import runner_of
@@ -25,7 +26,7 @@ from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, spelled_as
 from bertcli.tasks.shown import Mistake, Prediction
-from bertcli.tasks.supervised import LabeledTask
+from bertcli.tasks.supervised import LabeledTask, build_task
 
 MOST_LABELS = 30
 _LONGEST = 40
@@ -157,16 +158,25 @@ def _dev_examples(config: FinetuneConfig, loaded: LoadedTask) -> Sequence[Exampl
     return examples if task.dev is not None else divided(examples, config)[1] or []
 
 
-def joined_answers(folds: Sequence[DevAnswers]) -> DevAnswers:
-    """The answers of the models of several folds as those of one; the model is that of the first."""
+def joined_answers(folds: Sequence[DevAnswers], kept: TaskSettings) -> DevAnswers:
+    """The answers of the models of several folds as those of one; the model is that of the first.
+
+    They have the temperature and the thresholds of `kept`, the settings of the final model.
+    """
+    task = build_task(kept, folds[0].task.labels)
     examples = [example for fold in folds for example in fold.examples]
-    predictions = [prediction for fold in folds for prediction in fold.predictions]
+    predictions: list[Prediction] = []
+    for fold in folds:
+        before, after = fold.task.settings.temperature, kept.temperature
+        ratio = after / before if isinstance(before, float) and isinstance(after, float) else None
+        predictions += task.settled(fold.predictions, kept.model_copy(update={"temperature": ratio}))
     return replace(
         folds[0],
+        task=task,
         examples=examples,
         predictions=predictions,
         rows=sum(fold.rows for fold in folds),
-        metrics=folds[0].task.score(examples, predictions),
+        metrics=task.score(examples, predictions),
     )
 
 

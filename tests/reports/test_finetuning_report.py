@@ -12,6 +12,7 @@ import pytest
 from bertcli.reports.run_view import RunView, State
 from bertcli.reports.scores import scores_of
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import number
 from tests.finetunes import checked, spam_config
 from tests.reports.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
 
@@ -47,7 +48,7 @@ def test_probabilities_are_beside_the_shares_that_are_right(finetuned: Path) -> 
     )[0]
     row = json.loads((finetuned / "metrics.jsonl").read_text().splitlines()[-1])
     assert float(before) == pytest.approx(row["uncalibrated_error"], abs=0.01)
-    assert float(error) < 1
+    assert 0 < float(error) < float(before)
 
 
 def test_mistakes_are_those_of_the_dev_file_the_surest_first(finetuned: Path) -> None:
@@ -180,6 +181,9 @@ def test_folds_have_their_scores_answers_and_suspects(tmp_path: Path) -> None:
     assert int(count) > 0
     assert "--suspect-labels" in found.text("suspects")
     shutil.rmtree(run / "final")
+    summary = json.loads((run / "folds.json").read_text())["out_of_fold"]
+    said = found.text("answers").split("Probabilities and shares of right answers", 1)[1]
+    assert f"it was {number(summary['uncalibrated_error'])}." in said
     (run / "folds.json").write_text("{}")
     with pytest.raises(UserError, match=r"folds.json: missing or damaged .*--resume"):
         report(run)
