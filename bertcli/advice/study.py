@@ -94,7 +94,7 @@ class Study:
     """The trials so far, in Optuna's journal. One process at a time uses it: the folder is locked.
 
     A trial is Optuna's, with these attributes of ours: `begun`, the seconds that the search had taken before;
-    `seconds` and `epochs`, which its run took.
+    `seconds` and `epochs`, which its run took; `diverged`, whether its loss ended as no number.
     """
 
     def __init__(self, optuna: Any, journal: Path, space: Space, seed: int):
@@ -214,7 +214,7 @@ class Study:
         """A trial for the report. `fresh`: goodness of its runs with fresh seeds."""
         return Trial(
             trial.number,
-            None if trial.value is None else goodness(metric, trial.value),
+            None if trial.value is None or trial.user_attrs["diverged"] else goodness(metric, trial.value),
             is_pruned=trial.state == self._states.PRUNED,
             values={key: rounded(key, value) for key, value in trial.params.items()},
             changed=self.changed(trial),

@@ -260,6 +260,7 @@ class Search:
             self._study.note("scores", self._study.scores | {_name(run.trial, run.seed): score})
         else:
             self._trial.set_user_attr("seconds", self._used() - self._trial.user_attrs["begun"])
+            self._trial.set_user_attr("diverged", done is None)
             self._trial.set_user_attr("epochs", rows[-1]["epoch"] if rows else run.config.training.epochs)
             self._study.tell(self._trial, None if self._is_pruned or done is None else score)
         title, best = self._study.facts["metric"][1], self._study.best
