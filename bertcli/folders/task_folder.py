@@ -145,7 +145,7 @@ def read_task(
         values = config[SETTINGS] if SETTINGS in config else usual | task.foreign_settings(config)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
-    settings = check_config(TaskSettings, values, f"{where}, {SETTINGS}").closed
+    settings = check_config(TaskSettings, values, f"{where}, {SETTINGS}")
     names = output_names(config) if task.names_outputs else ()
     if len(set(names)) < len(names):
         raise UserError(f"{where}: id2label gives two outputs the same name; each label must be unique")

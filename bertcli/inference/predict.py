@@ -175,7 +175,7 @@ def runner_of(
     """The runner of a task model in fp32. None: the model's own settings; the device's usual batch size."""
     return Runner(
         model=loaded.model.to(device).eval(),
-        task=build_task(settings or loaded.settings, loaded.labels),
+        task=build_task((settings or loaded.settings).closed, loaded.labels),
         tokenizer=loaded.tokenizer,
         device=device,
         precision="fp32",

@@ -74,7 +74,7 @@ def labels(*names):
 )
 def test_a_folder_of_transformers_is_read_as_its_class_says(config, settings, names):
     usual = {"max_length": 512, "doc_stride": 128}
-    assert read_task(WHERE, config, SIZES) == (TaskSettings(**settings | usual).closed, names)
+    assert read_task(WHERE, config, SIZES) == (TaskSettings(**settings | usual), names)
 
 
 def test_no_row_is_longer_than_the_model():
