@@ -21,23 +21,29 @@ Format = Annotated[
     ),
 ]
 Encoding = Annotated[str | None, option(..., "Encoding of the file (task.encoding).")]
+Output = Annotated[
+    Path | None,
+    option(..., "A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"),
+]
+Annotations = Annotated[
+    str | None,
+    option(
+        ...,
+        "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
+        metavar="TOOL",
+    ),
+]
 
 
 def predict(
     model: options.Model,
     texts: list[str] | None = argument(None, "Texts, or one row of a task whose rows have several.", "TEXT"),
     input_: options.Input = None,
-    output: Path | None = option(
-        None, "A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"
-    ),
+    output: Output = None,
     tsv: bool = flag("Print a table with tabs.", "--tsv"),
     csv: bool = flag("Print a table with commas.", "--csv"),
     json_: options.JsonLines = False,
-    annotations: str | None = option(
-        None,
-        "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
-        metavar="TOOL",
-    ),
+    annotations: Annotations = None,
     min_probability: float = option(
         0.0,
         "Leave answers with a lower probability undecided: their label is null.",
@@ -133,15 +139,9 @@ def suggest(
     model: options.Model,
     file: str = argument(..., "The rows to choose from; - reads standard input.", "FILE"),
     number: int = count(100, "Number of rows to suggest.", "--number", "-n"),
-    output: Path | None = option(
-        None, "A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"
-    ),
+    output: Output = None,
     json_: options.JsonLines = False,
-    annotations: str | None = option(
-        None,
-        "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
-        metavar="TOOL",
-    ),
+    annotations: Annotations = None,
     text: Text = None,
     columns: options.Columns = None,
     format_: Format = None,

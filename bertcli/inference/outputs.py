@@ -233,18 +233,9 @@ class SureAnswers:
         """The same answers. Raises `UserError` for answers without a probability, unless the minimum is 0."""
         for answer in answers:
             self._answers += 1
-            if self._minimum and self._is_low(answer.prediction.answer_probability):
-                self._undecided += 1
-                answer = replace(answer, prediction=answer.prediction.undecided())
-            yield answer
-
-    def _is_low(self, probability: float | None) -> bool:
-        if probability is None:
-            raise UserError(
-                "--min-probability is for classification with one label a text; the answers of this model "
-                "have no single probability: leave it out"
-            )
-        return probability < self._minimum
+            decided = answer.prediction.decided(self._minimum) if self._minimum else answer.prediction
+            self._undecided += decided is not answer.prediction
+            yield replace(answer, prediction=decided)
 
     def tell(self) -> None:
         """Print on standard error how many answers are undecided, if there is a minimum."""

@@ -53,12 +53,10 @@ class Classified(Prediction):
         probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
 
-    @property
-    def answer_probability(self) -> float | None:
-        return None if self.multi_label else self.probabilities[self.labels[0]]
-
-    def undecided(self) -> Self:
-        return replace(self, labels=())
+    def decided(self, least: float) -> Self:
+        if self.multi_label:
+            return super().decided(least)
+        return replace(self, labels=()) if self.probabilities[self.labels[0]] < least else self
 
     @property
     def uncertainty(self) -> float:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor
 
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import ELLIPSIS, short
 from bertcli.tasks.calibration import Bin
 from bertcli.tasks.row_words import ReadRow, read_row
@@ -102,14 +103,15 @@ class MistakeWords:
 class Prediction:
     """A task's answer for one example."""
 
-    @property
-    def answer_probability(self) -> float | None:
-        """The probability of the answer; None if the task's answers have no single one."""
-        return None
+    def decided(self, least: float) -> Self:
+        """The answer; without its label if its probability is lower than `least`.
 
-    def undecided(self) -> Self:
-        """The answer without its label, for a probability that is too low."""
-        raise NotImplementedError
+        Raises `UserError` if the task's answers have no single probability.
+        """
+        raise UserError(
+            "--min-probability is for classification with one label a text; the answers of this model "
+            "have no single probability: leave it out"
+        )
 
     @property
     def uncertainty(self) -> float | None:
