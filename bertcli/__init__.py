@@ -6,7 +6,7 @@ run = bertcli.pretrain("configs/quickstart.yaml")
 bertcli.load(run["model"]).fill_mask("The [MASK] was dark.")
 """
 
-from bertcli.api import Model, finetune, load, pretrain
+from bertcli.api import Model, finetune, load, pretrain, tune
 from bertcli.system.errors import UserError
 
-__all__ = ["Model", "UserError", "finetune", "load", "pretrain"]
+__all__ = ["Model", "UserError", "finetune", "load", "pretrain", "tune"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli import calls
+from bertcli.system.terminal import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
     from bertcli.folders.model_folder import LoadedModel
     from bertcli.inference.opened import Compute
+    from bertcli.inference.outputs import CutRows
     from bertcli.inference.predict import Runner
     from bertcli.inference.vectors import Embedder
+    from bertcli.tasks.examples import Example
 
 Config = str | Path | Mapping[str, Any]
 """A YAML file, its keys as a mapping, or the folder of a run that is resumed."""
@@ -90,6 +93,24 @@ def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> d
         return training.run_finetuning(given, [], resume, overwrite=overwrite)
 
 
+@calls.call_of_torch
+def tune(
+    config: Config, minutes: float = 60.0, trials: int = 30, resume: bool = False, overwrite: bool = False
+) -> dict[str, Any]:
+    """Search for a better fine-tuning config, like `bertcli tune --json`.
+
+    Returns the recommended config's file as `config`, and what was tried. Arguments and errors are those of
+    `pretrain`.
+    """
+    from bertcli.advice import tune as search
+    from bertcli.training import ranks
+
+    given, trials = _given(config, resume, overwrite), calls.count("trials", trials)
+    limits = {"minutes": calls.positive("minutes", minutes), "trials": trials}
+    with ranks.joined():
+        return search.tune(given, resume=resume, overwrite=overwrite, **limits)
+
+
 class Model:
     """A model folder, made by `load`; its weights are read when they are first needed.
 
@@ -123,24 +144,38 @@ class Model:
         return answers
 
     @calls.call
-    def predict(self, rows: str | Iterable[str | Sequence[str]]) -> list[dict[str, Any]]:
+    def predict(
+        self, rows: str | Iterable[str | Sequence[str]], min_probability: float = 0.0
+    ) -> list[dict[str, Any]]:
         """The answer of a fine-tuned model to each row, as `bertcli predict --json` prints it.
 
         A row is a text, or a tuple of texts: a pair, a question and its context, or a text and its choices.
+        The label of answers with a lower probability than `min_probability` is None.
 
         Raises `UserError` for a model that was not fine-tuned, and for a row that its task cannot read.
         """
-        from bertcli.inference import inputs, outputs, predict
+        from bertcli.inference import outputs, predict
 
-        several = enumerate(calls.texts("rows", rows), start=1)
-        given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
-        runner, folder = self._task
-        settings, cut = runner.task.settings, outputs.CutRows(folder)
-        examples = [inputs.example_of(row, where, settings, how="as a tuple") for where, row in given]
-        stream = predict.predict_stream(runner.reading(settings, cut), examples)
+        sure = outputs.SureAnswers(calls.probability("min_probability", min_probability))
+        examples, runner, cut = self._rows(rows)
+        stream = sure.watch(predict.predict_stream(runner, examples))
         answers = [outputs.row_json(each) for each in cut.watch(stream)]
         cut.tell()
         return answers
+
+    @calls.call
+    def suggest(self, rows: str | Iterable[str | Sequence[str]], number: int = 100) -> list[dict[str, Any]]:
+        """The rows to label next, as `bertcli suggest --json` prints them: at most `number`, the best first.
+
+        `rows` are those of `predict`. Raises `UserError` for a model whose answers have no probability.
+        """
+        from bertcli.inference import suggest
+
+        most, (examples, runner, cut) = calls.count("number", number), self._rows(rows)
+        unlabeled = suggest.without_labels(examples, runner.task.settings, report=say)
+        found = [each.as_json() for each in suggest.suggest(runner, unlabeled, most, watch=cut.watch)]
+        cut.tell()
+        return found
 
     @calls.call
     def embed(
@@ -199,6 +234,17 @@ class Model:
             device=self._device,
         )
         return {"texts": row.texts, **attention.attention_of(row.body, row.tokenizer, row.read).as_json()}
+
+    def _rows(self, rows: str | Iterable[str | Sequence[str]]) -> tuple[list[Example], Runner, CutRows]:
+        """The examples of the user's rows, the model that reads them, and a counter of those that are cut."""
+        from bertcli.inference import inputs, outputs
+
+        several = enumerate(calls.texts("rows", rows), start=1)
+        given = [(f"row {number}", calls.row(f"row {number}", row)) for number, row in several]
+        runner, folder = self._task
+        settings, cut = runner.task.settings, outputs.CutRows(folder)
+        examples = [inputs.example_of(row, where, settings, how="as a tuple") for where, row in given]
+        return examples, runner.reading(settings, cut), cut
 
     @property
     def _device(self) -> torch.device:

@@ -84,6 +84,17 @@ def test_answers_as_on_the_command_line(
     assert [as_printed(answer)] == printed(run_bertcli, "predict", models / kind, *texts)
 
 
+def test_suggestions_as_on_the_command_line(run_bertcli: Bertcli, models: Path, tmp_path: Path) -> None:
+    texts = ["the cat ran", "a dog", "", "it was dark", "THE CAT RAN !", "she sat on a mat"]
+    (tmp_path / "pool.txt").write_text("\n".join(texts) + "\n")
+    found = bertcli.load(models / "multi-label").suggest(texts, 3)
+    assert 2 <= len(found) <= 3
+    command = ("suggest", models / "multi-label", tmp_path / "pool.txt", "-n", 3)
+    assert as_printed(found) == printed(run_bertcli, *command)
+    with pytest.raises(bertcli.UserError, match="number"):
+        bertcli.load(models / "multi-label").suggest(texts, 0)
+
+
 def test_vectors_as_on_the_command_line(run_bertcli: Bertcli, folder: Path) -> None:
     texts = ["The cat sat on it.", "A dog."]
     vectors = bertcli.load(folder).embed(texts, normalize=True)

@@ -1,1 +1,1 @@
-"""Advice before a run: a first config, faults of the data, time and memory, the speed of this machine."""
+"""Advice before a run: a first config, a better one, faults of the data, time, memory, a machine's speed."""

@@ -17,7 +17,7 @@ from bertcli.cli.options import (
     number,
     option,
 )
-from bertcli.config.limits import MOST, MOST_ROWS, MOST_TOKENS
+from bertcli.config import MOST, MOST_ROWS, MOST_TOKENS
 from bertcli.families.family import FamilyName
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say

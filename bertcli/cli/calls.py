@@ -179,6 +179,20 @@ def count(name: str, value: Any) -> int:
     return number
 
 
+def probability(name: str, value: Any) -> float:
+    """A number from 0 to 1. Raises `UserError` that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise UserError(f"{name}: expected a number from 0 to 1; got {reprlib.repr(value)}")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite number above 0. Raises `UserError` that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise UserError(f"{name}: expected a number above 0; got {reprlib.repr(value)}")
+    return float(value)
+
+
 def text(name: str, value: Any) -> str:
     """A text that can be written as UTF-8. Raises `UserError` that names the argument."""
     if not isinstance(value, str):

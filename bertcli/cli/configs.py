@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertcli.cli.options import AnyConfig, Json, Set, argument, flag, number, option
-from bertcli.config.limits import MOST
+from bertcli.config import MOST
 from bertcli.families.family import FamilyName
 from bertcli.system.terminal import say
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli import options
 from bertcli.cli.options import count, flag, option
-from bertcli.config.limits import MOST_TOKENS
+from bertcli.config import MOST_TOKENS
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
 from bertcli.system.terminal import in_options, say
 
 if TYPE_CHECKING:
-    from bertcli.inference.evaluate_task import EvaluatedFile
+    from bertcli.config.task import TaskSettings
+    from bertcli.inference.evaluate_task import Evaluated
 
 
 def evaluate(
@@ -32,6 +34,9 @@ def evaluate(
     json_: options.Json = False,
     wrong: Path | None = option(
         None, "--data: the file for wrongly predicted rows: .jsonl, .csv or .tsv.", metavar="FILE"
+    ),
+    suspect_labels: Path | None = option(
+        None, "--data, or a run of folds: the file for rows with likely wrong labels.", metavar="FILE"
     ),
     skip_bad: bool = flag("--data: leave out rows that cannot be used.", "--skip-bad"),
     text: list[str] | None = option(None, "--data: the text's column; twice: pairs.", metavar="COLUMN"),
@@ -68,6 +73,10 @@ def evaluate(
     --data: the loss and every metric of the task that the model was fine-tuned for. The file is read as the
     training file was.
 
+    --suspect-labels: the rows of a classification whose label is most likely wrong, the worst first, with
+    the label that the model suggests. The model must not have learned from these rows. A run of folds
+    (`folds`) needs no --data: it has an answer to each row of its training file that is of this kind.
+
     Example: bertcli evaluate runs/quickstart --corpus classics --batches 5
     """
     from bertcli.folders.locate import resolve_model
@@ -96,6 +105,15 @@ def evaluate(
     }
     only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
     only_data = {"wrong": wrong, "skip_bad": skip_bad, **of_data}
+    if suspect_labels is not None:
+        outputs.check_output(suspect_labels, [".jsonl", *outputs.SEPARATORS], data)
+    if data is None and corpus is None and suspect_labels is not None:
+        stray = {**only_corpus, **only_data, **reading}
+        if names := [f"--{name.replace('_', '-')}" for name, value in stray.items() if value]:
+            raise UserError(f"{', '.join(names)}: only with --data or --corpus; leave it out")
+        _evaluate_folds(model, suspect_labels, json_)
+        return
+    only_data["suspect_labels"] = suspect_labels
     if (corpus is None) == (data is None):
         raise UserError(
             "give one of --corpus FILES (the losses of a pretrained model on text) and --data FILE (the "
@@ -127,9 +145,13 @@ def evaluate(
             skip_bad=skip_bad,
             batch_size=batch_size,
             device=device,
+            doubted=suspect_labels is not None,
         )
-        if wrong is not None and ranks.is_first():
-            _write_wrong(wrong, evaluated)  # first: whoever reads the scores may stop reading
+        if ranks.is_first():  # the files first: whoever reads the scores may stop reading
+            if wrong is not None:
+                _write_wrong(wrong, evaluated)
+            if suspect_labels is not None:
+                _write_suspects(suspect_labels, evaluated.cases(), evaluated.task.settings)
         _print_scores(evaluated, json_)
 
 
@@ -148,10 +170,12 @@ def _evaluate_data(
     skip_bad: bool,
     batch_size: int | None,
     device: str,
-) -> EvaluatedFile:
+    doubted: bool,
+) -> Evaluated:
     from bertcli.folders import sentence_transformers, task_folder
     from bertcli.inference import evaluate_task, inputs
     from bertcli.system.hardware import resolve_device
+    from bertcli.tasks.label_doubts import check_doubted
     from bertcli.training import ranks
 
     if task_folder.folder_task(folder) is None and sentence_transformers.read_pooling(folder) is None:
@@ -159,6 +183,8 @@ def _evaluate_data(
             f"{folder}: is not fine-tuned for a task; a pretrained model is measured on text: --corpus FILES"
         )
     loaded = task_folder.load_task_folder(folder)
+    if doubted:
+        check_doubted(loaded.settings)
     if (seen := evaluate_task.seen_line(folder, file)) is not None and ranks.is_first():
         say(seen)
     where = ranks.own_device(resolve_device(device))
@@ -172,24 +198,69 @@ def _evaluate_data(
     )
 
 
-def _write_wrong(path: Path, evaluated: EvaluatedFile) -> None:
+def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
+    """Write the suspect labels of a run of folds, and print the scores of its out-of-fold answers."""
+    from bertcli.config.finetune import FinetuneConfig
+    from bertcli.config.load import load_config
+    from bertcli.folders.run_layout import RunLayout, read_folds
+    from bertcli.inference.evaluate_task import read_cases, scores_table
+    from bertcli.training.scores import Scores
+
+    layout = RunLayout(model.expanduser())
+    if not layout.out_of_fold.is_file():
+        raise UserError(
+            f"{model}: is no run with folds that have ended, so it has no answers to rows that its models "
+            "did not learn from; give rows with --data FILE, or fine-tune with folds: 5"
+        )
+    config, summary = load_config(FinetuneConfig, layout.config), read_folds(layout)
+    cases = list(read_cases(layout.out_of_fold))
+    _write_suspects(path, cases, config.task)
+    scores = summary["out_of_fold"]
+    if json_:
+        print(json.dumps({"task": config.task.type, "rows": len(cases), **scores}))
+    else:
+        table = scores_table(Scores({"": scores.pop("loss", 0.0)}, {}, 0, metrics=scores))
+        print(f"{'task':<28}{config.task.type}\n{'rows':<28}{len(cases):,}\n{table}")
+
+
+def _write_wrong(path: Path, evaluated: Evaluated) -> None:
     """Write the wrong cases. In a table, a case is one row: its columns, its place, the prediction, and the
     right answer."""
+
+    def answer(case: Mapping[str, Any]) -> dict[str, Any]:
+        return {"where": case["where"], **case["prediction"], "right": case["right"]}
+
+    _write_cases(path, evaluated.cases(only_wrong=True), answer)
+
+
+def _write_suspects(path: Path, cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -> None:
+    from bertcli.tasks.label_doubts import suspect_labels
+
+    suspects = suspect_labels(cases, settings)
+    _write_cases(path, suspects, lambda case: {key: case[key] for key in case if key != "columns"})
+    say(f"{len(suspects):,} rows with a likely wrong label are in {path}, the worst first")
+
+
+def _write_cases(
+    path: Path,
+    cases: Iterable[Mapping[str, Any]],
+    answer: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    """Write cases as JSON lines, or as a table with `answer` of each case beside its columns."""
     from bertcli.inference.outputs import SEPARATORS, AnswerTable, beside, opened
 
     with opened(path) as file:
         if path.suffix not in SEPARATORS:
-            for case in evaluated.wrong_cases():
+            for case in cases:
                 file.write(json.dumps(case, ensure_ascii=False) + "\n")
             return
         table = AnswerTable(file, SEPARATORS[path.suffix])
-        for case in evaluated.wrong_cases():
-            answer = {"where": case["where"], **case["prediction"], "right": case["right"]}
-            table.write(case["where"], beside(case["columns"], answer))
+        for case in cases:
+            table.write(case["where"], beside(case["columns"], answer(case)))
     table.tell()
 
 
-def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
+def _print_scores(evaluated: Evaluated, json_: bool) -> None:
     from bertcli.inference.evaluate_task import scores_json, scores_table
 
     task, count = evaluated.task.settings.type, len(evaluated.examples)
@@ -198,5 +269,5 @@ def _print_scores(evaluated: EvaluatedFile, json_: bool) -> None:
         scores = scores_json(evaluated.scores) | {"verdict": verdict.as_json()}
         print(json.dumps({"task": task, "rows": count, **scores}))
     else:
-        print(f"{'task':<22}{task}\n{'rows':<22}{count:,}\n{scores_table(evaluated.scores)}")
+        print(f"{'task':<28}{task}\n{'rows':<28}{count:,}\n{scores_table(evaluated.scores)}")
         print(f"\n{in_options(verdict.line)}")

@@ -23,9 +23,11 @@ COMMANDS = {
     "init": "configs",
     "pretrain": "train",
     "finetune": "train",
+    "tune": "train",
     "predict-mask": "masks",
     "predict-next": "masks",
     "predict": "predict",
+    "suggest": "predict",
     "embed": "vectors",
     "similarity": "vectors",
     "attention": "pages",
@@ -47,7 +49,7 @@ COMMANDS = {
 }
 """Command -> its module in `bertcli/cli/`, in the order of `--help`. The module has a function or a Typer app
 of that name."""
-WITHOUT_CONFIG = ("predict", "embed", "similarity", "evaluate")
+WITHOUT_CONFIG = ("predict", "suggest", "embed", "similarity", "evaluate")
 """Commands that read files by options, not by a config."""
 
 PROGRAM = "bertcli"

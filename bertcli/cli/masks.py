@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import Device, JsonLines, Model, argument, option
-from bertcli.config.limits import MOST_ROWS
+from bertcli.config import MOST_ROWS
 from bertcli.system.errors import UserError
 
 if TYPE_CHECKING:

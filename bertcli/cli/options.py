@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertcli.config.limits import MOST, MOST_ROWS
+from bertcli.config import MOST, MOST_ROWS
 from bertcli.system.urls import refuse_elsewhere
 
 

@@ -1,42 +1,64 @@
-"""`bertcli predict MODEL TEXT...`: predictions of a fine-tuned model for texts, or every row of a file."""
+"""`bertcli predict`, `suggest`: the answers of a fine-tuned model for texts or rows; what to label next."""
 
 from pathlib import Path
+from typing import Annotated
 
 from bertcli.cli import options
-from bertcli.cli.options import argument, flag, option
+from bertcli.cli.options import argument, count, flag, option
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
+
+Text = Annotated[
+    list[str] | None,
+    option(..., "Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"),
+]
+Format = Annotated[
+    str | None,
+    option(
+        ...,
+        "Format: tsv, csv, jsonl, parquet, conll, spans, squad, fasttext or trec (task.format).",
+        "--format",
+    ),
+]
+Encoding = Annotated[str | None, option(..., "Encoding of the file (task.encoding).")]
+Output = Annotated[
+    Path | None,
+    option(..., "A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"),
+]
+Annotations = Annotated[
+    str | None,
+    option(
+        ...,
+        "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
+        metavar="TOOL",
+    ),
+]
 
 
 def predict(
     model: options.Model,
     texts: list[str] | None = argument(None, "Texts, or one row of a task whose rows have several.", "TEXT"),
     input_: options.Input = None,
-    output: Path | None = option(
-        None, "A .jsonl, .csv or .tsv file, written at the end; default: standard output.", metavar="FILE"
-    ),
+    output: Output = None,
     tsv: bool = flag("Print a table with tabs.", "--tsv"),
     csv: bool = flag("Print a table with commas.", "--csv"),
     json_: options.JsonLines = False,
-    annotations: str | None = option(
-        None,
-        "Write entities to be corrected in a tool: doccano, prodigy, spacy, label-studio or brat (a folder).",
-        metavar="TOOL",
+    annotations: Annotations = None,
+    min_probability: float = option(
+        0.0,
+        "Leave answers with a lower probability undecided: their label is null.",
+        min=0.0,
+        max=1.0,
+        callback=options.number,
     ),
-    text: list[str] | None = option(
-        None, "Column of the text, name or number (task.text); twice: pairs.", metavar="COLUMN"
-    ),
+    text: Text = None,
     pair: bool = flag("The model reads pairs, which its folder does not say.", "--pair"),
     columns: options.Columns = None,
-    format_: str | None = option(
-        None,
-        "Format: tsv, csv, jsonl, parquet, conll, spans, squad, fasttext or trec (task.format).",
-        "--format",
-    ),
+    format_: Format = None,
     separator: options.Separator = None,
     quoting: options.Quoting = None,
     ignore_extra_fields: options.IgnoreExtraFields = None,
-    encoding: str | None = option(None, "Encoding of the file (task.encoding)."),
+    encoding: Encoding = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     precision: options.PrecisionName = "fp32",
@@ -88,7 +110,8 @@ def predict(
     examples = inputs.read_inputs(
         texts or [], input_, settings, report=say, is_table=format_ not in (None, "auto")
     )
-    answers = cut.watch(predict.predict_stream(runner, examples))
+    sure = outputs.SureAnswers(min_probability)
+    answers = cut.watch(sure.watch(predict.predict_stream(runner, examples)))
     if annotations is not None:
         tools.write_annotations(annotations, output, answers, settings=settings)
         cut.tell()
@@ -108,4 +131,71 @@ def predict(
                 file.write(outputs.json_line(answer))
     if table is not None:
         table.tell()
+    sure.tell()
     cut.tell()
+
+
+def suggest(
+    model: options.Model,
+    file: str = argument(..., "The rows to choose from; - reads standard input.", "FILE"),
+    number: int = count(100, "Number of rows to suggest.", "--number", "-n"),
+    output: Output = None,
+    json_: options.JsonLines = False,
+    annotations: Annotations = None,
+    text: Text = None,
+    columns: options.Columns = None,
+    format_: Format = None,
+    separator: options.Separator = None,
+    quoting: options.Quoting = None,
+    ignore_extra_fields: options.IgnoreExtraFields = None,
+    encoding: Encoding = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    precision: options.PrecisionName = "fp32",
+) -> None:
+    """Choose the rows to label next.
+
+    They are rows of FILE without a label, of which the model is unsure, and that differ from each other: no
+    two of them have two thirds of their tokens in common. Each is written as by bertcli predict, with the
+    model's answer, and with its uncertainty: 0 is sure, 1 is a tie. The most useful row comes first, so
+    that the first ten are a good choice of ten.
+
+    The uncertainty is that of the two likeliest labels; with several labels a text, that of the least sure
+    label; for entities, the mean over the words. A regression has none. Files of any size are streamed.
+
+    Example: bertcli suggest runs/spam unlabeled.csv -n 100 --output next.csv
+    """
+    from bertcli.inference import annotations as tools
+    from bertcli.inference import inputs, outputs
+    from bertcli.inference import suggest as choice
+    from bertcli.inference.opened import Compute, open_task
+
+    if json_ and (annotations or output) is not None:
+        raise UserError("--json writes to standard output; leave it out, or give --output FILE.jsonl alone")
+    if annotations is not None:
+        tools.check_tool(annotations, output, file)
+    elif output is not None:
+        outputs.check_output(output, [".jsonl", *outputs.SEPARATORS], file)
+    runner, folder = open_task(model, Compute(device, precision))
+    settings = inputs.adapt_settings(
+        runner.task.settings,
+        text,
+        columns=columns,
+        format=format_,
+        separator=separator,
+        quoting=quoting,
+        ignore_extra_fields=ignore_extra_fields,
+        encoding=encoding,
+    )
+    cut = outputs.CutRows(folder)
+    runner = runner.reading(settings, cut, batch_size)
+    rows = inputs.read_inputs([], file, settings, report=say, is_table=format_ not in (None, "auto"))
+    found = choice.suggest(runner, choice.without_labels(rows, settings, report=say), number, watch=cut.watch)
+    if annotations is not None:
+        tools.write_annotations(annotations, output, (row.answer for row in found), settings=settings)
+    else:
+        with outputs.opened(output) as stream:
+            choice.write(stream, found, output.suffix if output else ".jsonl" if json_ else "")
+    cut.tell()
+    if len(found) < number:
+        say(f"only {len(found):,} rows differ from each other: they are all that is suggested")

@@ -215,8 +215,7 @@ def placing_of(
 
     Raises `UserError` if `sbatch` is missing.
     """
-    from bertcli.corpus.engines import Placing
-    from bertcli.corpus.slurm import check_sbatch
+    from bertcli.corpus.engines import Placing, check_sbatch
 
     if engine == "slurm" and not dry_run:
         check_sbatch()
@@ -229,7 +228,7 @@ def placing_of(
 @contextmanager
 def jobs_submitted(dry_run: bool, json_: bool) -> Iterator[None]:
     """End the block where its work is for jobs of Slurm; submit and print them, or only show them."""
-    from bertcli.corpus.slurm import Planned, shown, submit
+    from bertcli.corpus.engines import Planned, shown, submit
 
     try:
         yield

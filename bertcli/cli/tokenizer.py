@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertcli.cli.options import argument, flag, group, option
-from bertcli.config.limits import MOST_TOKENS
+from bertcli.config import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say

@@ -1,4 +1,4 @@
-"""`bertcli pretrain`, `finetune`, `verify-resume`: a config -> a model; a resume gives the same one."""
+"""`bertcli pretrain`, `finetune`, `tune`, `verify-resume`: from a config to a model, or a better config."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from bertcli.cli import options
 from bertcli.cli.options import AnyConfig, Config, FinetuningConfig, Json, Overwrite, Resume, Set
-from bertcli.config.limits import MOST
+from bertcli.config import MOST
 
 if TYPE_CHECKING:
     from bertcli.training.verify_resume import Verification
@@ -49,6 +49,38 @@ def finetune(
     with ranks.joined():
         done = train.run_finetuning(config, set_ or [], resume, overwrite=overwrite)
         print(json.dumps(done) if json_ else done["model"])
+
+
+def tune(
+    config: FinetuningConfig,
+    set_: Set = None,
+    minutes: float = options.option(60.0, "Time that the search may take.", min=0.1, max=1e6),
+    trials: int = options.count(30, "Largest number of trials."),
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    json_: Json = False,
+) -> None:
+    """Search for a better fine-tuning config, by trials that are compared on the dev data.
+
+    Each trial is a run of bertcli finetune with another learning rate, epochs, batch size, layer decay or
+    number of frozen layers; for vectors also another pooling, for long texts another length. The first trial
+    is CONFIG itself. A trial that is behind most others is ended early. At the end CONFIG and the best trial
+    are run with fresh seeds, which shows whether the gain is more than chance.
+
+    All files are in the folder output_dir with -tune at its end: best.yaml, the recommended config, and
+    report.html, which shows what was tried. It needs Optuna: pip install 'bertcli[tune]'.
+
+    Example: bertcli tune configs/spam.yaml --minutes 20
+
+    To continue a search, its folder is enough: bertcli tune runs/spam-tune --resume
+    """
+    from bertcli.advice.tune import tune as search
+    from bertcli.training import ranks
+
+    limits = {"minutes": options.number(minutes), "trials": trials}
+    with ranks.joined():
+        found = search(config, set_ or [], resume=resume, overwrite=overwrite, **limits)
+        print(json.dumps(found) if json_ else found["config"])
 
 
 def verify_resume(

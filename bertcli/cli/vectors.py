@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from bertcli.cli import options
 from bertcli.cli.options import argument, count, flag, option
-from bertcli.config.limits import MOST_TOKENS
+from bertcli.config import MOST_TOKENS
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 

@@ -1,19 +1,21 @@
-"""The schema of a corpus: its files or sources, how they are read, and how much each source is worth."""
+"""The schema of a corpus: its files or sources, how they are read, weighted and cleaned."""
 
 from __future__ import annotations
 
 import glob
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bertcli.config.languages import language_code
+from bertcli.config import MOST
 from bertcli.config.section import (
     AnyPaths,
     BadBytes,
+    Count,
     Decoding,
     FilePath,
     LocalPath,
@@ -26,6 +28,33 @@ from bertcli.config.section import (
     value_at,
 )
 from bertcli.system.remote import InputPath
+
+_LANGUAGES = Path(__file__).with_name("languages.txt")
+"""The file of the languages, one a line: its ISO 639-1 code, then its other codes (ISO 639-3 and 639-2, also
+of its main variety) and names."""
+_CODES = {
+    name.casefold(): line.partition(":")[0]
+    for line in _LANGUAGES.read_text(encoding="utf-8").splitlines()
+    for name in line.split(":")
+}
+_TWO_LETTERS = frozenset(_CODES.values())
+_CODE = re.compile("[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
+
+
+def language_code(language: str) -> str:
+    """The code that bertcli uses: `deu`, `de-AT` and `DE` give de; `nds` has no shorter one.
+
+    Raises `ValueError` if `language` is not a code; the message holds the right code if it is known.
+    """
+    main = re.split("[-_]", language.lower())[0]
+    if _CODE.fullmatch(language.lower()) and (len(main) == 3 or main in _TWO_LETTERS):
+        return _CODES.get(main, main)
+    known = _CODES.get(language.replace("_", " ").strip().casefold())
+    if known is not None:
+        raise ValueError(f"{language!r} is a language's name; its code is expected: write {known}")
+    raise ValueError(
+        f"{language!r} is not an ISO 639 language code; expected 2 or 3 small letters: en, de, fr, hi, sw"
+    )
 
 
 class TextConfig(Section):
@@ -197,3 +226,32 @@ def _name_of(path: str) -> str:
     """The name of a source with this path: of a pattern, that of the folder before it."""
     parts = [part.split(".")[0] for part in Path(path).parts if not glob.has_magic(part)]
     return next((part for part in reversed(parts) if part.strip("/")), "source")
+
+
+Documents = Annotated[int, Field(ge=2, le=MOST)]
+Similarity = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
+class CleanConfig(Section):
+    """The rules of `bertcli clean`, in their order; training reads none of them. null or false: the rule is
+    off."""
+
+    mend: bool = True
+    """Mend text that was decoded in a wrong encoding (ftfy), bring it to Unicode's form NFC, and remove
+    control characters."""
+    shared_lines: Documents | None = 10
+    """Number of documents of a source from which on a line that all of them have is removed: menus, notices.
+    Only the first and the last ten lines of a document are looked at."""
+    fewest_words: Count | None = 20
+    """Documents with fewer words are left out."""
+    repetition: bool = True
+    """Leave out documents that repeat themselves, by the limits of Rae et al. 2021 (Gopher), table A1."""
+    language: bool = True
+    """Leave out documents that are likely not in the language of their source."""
+    copies: bool = True
+    """Leave out documents with the words of an earlier one. Case, punctuation and line breaks do not
+    count."""
+    near_copies: Similarity | None = 0.45
+    """Similarity from which on a document is left out as a near copy of an earlier one: the runs of three
+    words that both have, as a share of those that either has (Broder 1997). A copy in which every tenth word
+    was changed has 0.57, documents that share a half have 0.33."""

@@ -1,6 +1,7 @@
 """What a fine-tuning config may say: one frozen class per section, one field per key, with its default."""
 
-from typing import Annotated, Generic, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Self
 
 from pydantic import Field, model_validator
 
@@ -98,6 +99,14 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     """Seeds of several runs, one run for each; the best run is kept. `seed` then only splits off the dev
     data."""
+    folds: Annotated[int, Field(ge=2, le=100)] | None = None
+    """Number of parts of the training file, in place of `task.dev`, `task.dev_fraction` and `seeds`. A run
+    for each part learns from the others and is evaluated on it, so that every row has an answer of a model
+    that did not learn from it. One more run, whose model is kept, learns from all rows, for the median of the
+    epochs after which the runs were best. `seed` and the texts divide the rows."""
+    fold: Count | None = None
+    """The only one of the `folds` that is run, from 1; for instance, each on a machine of its own. null: all
+    of them, then the run on all rows."""
     model: LocalPath
     """The model to fine-tune: a run folder, a model folder, any Hugging Face folder of a supported family, or
     a hub id."""
@@ -107,6 +116,15 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
     evaluation: FinetuneEvaluationConfig = FinetuneEvaluationConfig()
     checkpoint: FinetuneCheckpointConfig = FinetuneCheckpointConfig()
     logging: LoggingConfig = LoggingConfig()
+
+    @property
+    def parts(self) -> Mapping[str, Mapping[str, Any]]:
+        """The runs of seeds or folds: the name of the folder -> its own keys; empty: there is one run."""
+        if self.seeds is not None:
+            return {f"seed-{seed}": {"seeds": [seed]} for seed in self.seeds}
+        if self.folds is None or self.fold is not None:
+            return {}
+        return {f"fold-{fold}": {"fold": fold} for fold in range(1, self.folds + 1)}
 
     _check_kind = model_validator(mode="before")(refuse_other_kind("task", "corpus", "bertcli pretrain"))
 
@@ -119,10 +137,25 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
     def _check(self) -> Self:
         if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: a seed is given twice")
-        if self.training.early_stopping and not self.task.has_dev:
-            raise ValueError("training.early_stopping needs task.dev or task.dev_fraction")
+        self._check_folds()
+        if self.training.early_stopping and not (self.task.has_dev or self.folds):
+            raise ValueError("training.early_stopping needs task.dev, task.dev_fraction or folds")
         if self.distillation is not None and import_task(self.task.type).head is None:
             raise ValueError(f"distillation is for tasks with answers, not for {self.task.type}")
         if self.distillation is not None and self.task.few_shot:
             raise ValueError("distillation: not with task.few_shot; a teacher answers any number of texts")
         return self
+
+    def _check_folds(self) -> None:
+        """Raise `ValueError` for keys that contradict `folds`, or that nothing uses without it."""
+        task = self.task
+        others = {"task.dev": task.dev, "task.dev_fraction": task.dev_fraction, "seeds": self.seeds}
+        given = [key for key, value in others.items() if value is not None]
+        if self.folds is not None and given:
+            raise ValueError(f"folds takes the place of {' and '.join(given)}: leave out one or the other")
+        if self.folds is not None and task.is_plain_text:
+            raise ValueError("folds: plain text has no right answers to evaluate by; leave it out")
+        if self.fold is not None and self.fold > (self.folds or 0):
+            raise ValueError(f"fold: {self.fold} is over the number of folds ({self.folds or 'none'})")
+        if task.group is not None and task.dev_fraction is None and self.folds is None:
+            raise ValueError("task.group: nothing is split without task.dev_fraction or folds; leave it out")

@@ -44,7 +44,13 @@ def output_dir(saved: Any, folder: Path) -> str:
 
 
 def check_continues(given: Path, resume: bool, verb: str) -> None:
-    """Raise `UserError` if `given` is a run's folder but the run would not continue it."""
+    """Raise `UserError` if `given` is a search's folder, or that of a run that would not continue."""
+    if os.path.isdir(given) and RunLayout(given).trials.exists():
+        folder = shlex.quote(str(given))
+        raise UserError(
+            f"{given}: is the folder of a search. To continue it: bertcli tune {folder} --resume. To train "
+            f"with the config that it recommends: bertcli finetune {shlex.quote(str(given / 'best.yaml'))}"
+        )
     if os.path.isdir(given) and not resume:
         config = shlex.quote(str(config_of_run(given)))
         raise UserError(
@@ -58,7 +64,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _is_seed(folder: Path) -> bool:
-    return folder in RunLayout(folder.parent).seed_folders()
+    return folder in RunLayout(folder.parent).part_folders()
 
 
 Config = TypeVar("Config", bound=BaseModel)

@@ -10,9 +10,8 @@ from typing import Annotated, Generic, Literal, Never, Self
 
 from pydantic import Field, model_validator
 
-from bertcli.config.clean import CleanConfig
-from bertcli.config.corpus import CorpusConfig
-from bertcli.config.limits import MOST, MOST_TOKENS
+from bertcli.config import MOST, MOST_TOKENS
+from bertcli.config.corpus import CleanConfig, CorpusConfig
 from bertcli.config.model import ModelConfig
 from bertcli.config.section import (
     AUTO,

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from typing_extensions import TypeVar
 
-from bertcli.config.limits import MOST, MOST_FOLDERS, MOST_ROWS, MOST_TOKENS
+from bertcli.config import MOST, MOST_FOLDERS, MOST_ROWS, MOST_TOKENS
 from bertcli.system.remote import InputPath
 from bertcli.system.urls import check_url, is_remote, refuse_elsewhere
 

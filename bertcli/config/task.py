@@ -4,13 +4,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from bertcli.config.limits import MOST_TOKENS
+from bertcli.config import MOST_TOKENS
 from bertcli.config.section import (
     Auto,
     BadBytes,
     Decoding,
     FilePath,
     Positive,
+    Probability,
     Section,
     Tokens,
 )
@@ -31,6 +32,9 @@ Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare y
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
 WindowMode = Literal["first", "mean", "max"]
+OpenThreshold = Annotated[str, Field(pattern=r"^(auto|precision=(0?\.\d+|1(\.0*)?))$")]
+"""A threshold that dev decides: by F1, or by a precision."""
+Threshold = Probability | dict[str, Probability] | OpenThreshold | None
 ClassWeights = Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None
 
 
@@ -54,15 +58,16 @@ class TaskSettings(Section):
     label may also be a letter (A is the first), the name of the choice's column, or the choice's text."""
     label: Column | Annotated[list[Column], Field(min_length=2)] | None = None
     """Column of the label; null: the last column of CoNLL files, `answers` of questions in a table, `label`
-    of fasttext and trec, the key that holds the spans. classification: several columns, 0 or 1 in each, are
-    several labels (`multi_label`). sentence-embedding: the column of the number that says how similar the two
-    texts are; null: none."""
+    of fasttext and trec, the key that holds the spans. classification: several columns, 0 or 1 in each (no or
+    yes, false or true), are several labels (`multi_label`). sentence-embedding: the column of the number that
+    says how similar the two texts are; null: none."""
     label_names: Annotated[list[str], Field(min_length=2)] | None = None
     """classification, token-classification: the names of labels that the file gives as numbers from 0, or as
     multi-hot lists (a 0 or 1 for each name)."""
     skip_labels: list[str] | None = None
-    """classification: labels that mean that a row has no label, such as "-1" or "-"; these rows are left out.
-    null: no row is left out, and a label that surely means this is an error; []: no row is left out."""
+    """classification: labels that mean that a row has no label, such as "-1", "-" or "", an empty cell; these
+    rows are left out. null: no row is left out, and a label that surely means this is an error; []: no row is
+    left out."""
     tag_scheme: Literal["bio", "plain"] = "bio"
     """token-classification: bio: tags with B, I and the like before a type; plain: names such as parts of
     speech, each of which tags one word (B-NOUN in the model)."""
@@ -119,13 +124,27 @@ class TaskSettings(Section):
     """Most windows of a text with `windows: mean` or `max`; what is after them is cut. Training holds all
     windows of a row in memory at once."""
     multi_label: bool = False
-    """classification: a text has any number of labels: a list, or a text with `label_separator` between
-    them."""
+    """classification: a text has any number of labels: a list, an object with a 0 or 1 for each, or a text
+    with `label_separator` between them."""
     label_separator: str | None = None
     """multi_label: the separator between the labels of a text, such as ";"; null: a comma."""
+    ticks: bool = False
+    """label: several columns: true: a mark (x, 1, yes) says that the label fits, and an empty cell that it
+    does not. false: an empty cell is an error."""
     positive_label: str | None = None
     """classification with two labels: the label whose F1 is the metric `f1`; null: the second one in the
     order of numbers by value, then words."""
+    threshold: Threshold = None
+    """classification with two labels or `multi_label`: a label is given if its probability is at least this.
+    With two labels this is the threshold of the positive label, or of the one that is named. null: the
+    likelier one of two labels, and 0.5 with `multi_label`. auto: each evaluation finds the threshold of each
+    label with the best F1 on dev, and the model keeps it. precision=0.95: the same, with the highest recall
+    whose precision is at least that. Without dev data both mean null. A number, or a number for each label,
+    is kept as it is."""
+    temperature: Positive | Auto | None = "auto"
+    """classification: the number by which the last layer of the finished model is divided, so that
+    probabilities are shares of right answers. auto: it is fitted on dev; without dev it is 1. null: 1. A
+    finished model notes the number here."""
     sigmoid: bool = False
     """regression: true for a probability from 0 to 1, such as that a passage is relevant (1) or not (0); the
     model learns it by a sigmoid and binary cross-entropy. false: any number on any scale, by the squared
@@ -161,6 +180,13 @@ class TaskSettings(Section):
     def in_windows(self) -> bool:
         """True if a text that is longer than `max_length` is read in windows; else it is cut."""
         return self.windows != "first" or import_task(self.type).in_windows
+
+    @property
+    def closed(self) -> Self:
+        """The settings without what dev data was to decide, as a checkpoint has them."""
+        threshold = None if isinstance(self.threshold, str) else self.threshold
+        temperature = None if self.temperature == "auto" else self.temperature
+        return self.model_copy(update={"threshold": threshold, "temperature": temperature})
 
     @property
     def is_plain_text(self) -> bool:
@@ -225,6 +251,9 @@ class TaskConfig(TaskSettings):
     dev_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """Share of the training file that is dev data if `dev` is null. `seed` chooses the rows, and labels keep
     their proportions; a row that alone has a label or tag stays in training."""
+    group: Column | None = None
+    """Tables: column of a value that several rows share, such as a patient or an author. Rows with the same
+    value are on one side of `dev_fraction` and in one of the `folds`; every row must have one."""
     class_weights: ClassWeights = None
     """Weight of each label's rows in the loss; balanced: every label has the same weight in total."""
     few_shot: bool = False
@@ -257,6 +286,8 @@ class TaskConfig(TaskSettings):
             raise ValueError("give dev or dev_fraction, not both")
         if self.label is None and import_task(self.type).names_columns:
             raise ValueError("label: name the column of the label")
+        if isinstance(self.temperature, float):
+            raise ValueError("temperature: auto or null; a number is what a finished model notes")
         if self.is_plain_text and self.has_dev:
             raise ValueError(
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "

@@ -164,7 +164,7 @@ def rules_used(language: str) -> str:
 def split_sentences(paragraph: str, language: str) -> list[str]:
     """The sentences of a paragraph in order, stripped, without empty ones.
 
-    `language` is a code from `config.languages.language_code`.
+    `language` is a code from `config.corpus.language_code`.
     """
     raw_sentences = sentencex.segment(language, paragraph)  # pyright: ignore[reportAttributeAccessIssue]
     return [sentence for raw in raw_sentences if (sentence := raw.strip())]

@@ -1,6 +1,6 @@
 """Weights under Hugging Face names -> a model with these weights, and what became of each of them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,10 +10,14 @@ from torch import nn
 from bertcli.families.family import PARTS, Family
 from bertcli.folders.model_files import ModelFiles
 from bertcli.folders.weights import hf_name, is_buffer, is_harmless
+from bertcli.model.architecture import Architecture
+from bertcli.model.encoder import BodyModel
 from bertcli.model.init import initialize_head, sizes_alone
 from bertcli.system.errors import UserError
 
 Model = TypeVar("Model", bound=nn.Module)
+OUTPUTS = ("classifier", "qa_outputs")
+"""The last layers of task models."""
 DROPPED = "dropped, since no class of transformers holds it with the rest"
 """The words with which a command reports `LoadReport.dropped`."""
 
@@ -73,13 +77,7 @@ def build_from(
     names = {ours: theirs for ours, theirs in names.items() if _part(ours) not in new_parts}
     left_aside = _check(model, files, names)  # before memory is taken for the sizes in config.json
     for part in new_parts:
-        fresh_part = getattr(model, part)
-        empty = {  # as `to_empty`, which would import sympy, for a second
-            name: torch.empty(value.shape, dtype=value.dtype, device="cpu")
-            for name, value in fresh_part.state_dict().items()
-        }
-        fresh_part.load_state_dict(empty, assign=True)
-        initialize_head(fresh_part, files.architecture, is_output=part in ("classifier", "qa_outputs"))
+        _give_values(getattr(model, part), files.architecture, is_output=part in OUTPUTS)
     taken = {
         # A copy: safetensors returns the mapped file itself, which may be overwritten later.
         ours: files.weights[theirs].to(torch.float32, copy=True)
@@ -95,6 +93,34 @@ def build_from(
         new=tuple(new),
         left_aside=tuple(sorted(left_aside)),
     )
+
+
+def _give_values(part: nn.Module, architecture: Architecture, is_output: bool) -> None:
+    """Initialize a part on the meta device, from torch's generator; it is on the CPU after that."""
+    empty = {  # as `to_empty`, which would import sympy, for a second
+        name: torch.empty(value.shape, dtype=value.dtype, device="cpu")
+        for name, value in part.state_dict().items()
+    }
+    part.load_state_dict(empty, assign=True)
+    initialize_head(part, architecture, is_output=is_output)
+
+
+def rename_outputs(model: BodyModel, before: Sequence[str], after: Sequence[str]) -> None:
+    """Replace the last layer of a task model, whose outputs are `before`, by one with the outputs `after`.
+
+    An output that is in both keeps its row to the bit. The others have the values that a new layer of this
+    size would have there, from torch's generator.
+    """
+    name = next(part for part in OUTPUTS if hasattr(model, part))
+    old = getattr(model, name)
+    with sizes_alone():
+        new = nn.Linear(old.in_features, len(after))
+    _give_values(new, model.architecture, is_output=True)
+    rows = [(number, before.index(label)) for number, label in enumerate(after) if label in before]
+    with torch.no_grad():
+        for number, earlier in rows:
+            new.weight[number], new.bias[number] = old.weight[earlier], old.bias[earlier]
+    setattr(model, name, new)
 
 
 def _check_finite(files: ModelFiles, weights: Mapping[str, torch.Tensor]) -> None:

@@ -10,6 +10,8 @@ checkpoints/     step-00000500, ... (`bertcli.training.checkpoint`); best: the b
 model/           the final model
 tensorboard/     with `logging.tensorboard`
 seed-N/, seeds.json   with `seeds`: several runs (`bertcli.training.train`)
+trial-N/, trial-N-seed-M/, trials.jsonl, runs.log, best.yaml   the files of a search (`bertcli.advice.tune`)
+fold-N/, final/, folds.json, out-of-fold.jsonl   with `folds`: the same, and the answers to all rows
 verdict.json     what the run said at its end (`bertcli.folders.run_layout`)
 report.html      the page of `bertcli report`
 
@@ -24,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
@@ -32,12 +34,19 @@ from bertcli.folders.mark import write_own
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, plain_text
 
-FILES = ("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "verdict.json", "report.html")
+FILES = (
+    *("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "folds.json", "out-of-fold.jsonl"),
+    *("verdict.json", "report.html", "trials.jsonl", "runs.log", "best.yaml"),
+)
 FOLDERS = ("model", "checkpoints", "tensorboard")
-"""The contents of a run folder, besides the token store and the runs of seeds."""
+"""The contents of a run folder, besides the token store and the runs of seeds and folds."""
+ALL_ROWS = "final"
+"""The folder of the run that learns from the rows of all folds."""
 _STEP = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
 _BEST = re.compile(r"best(\.\d+)?")
-_SEED = re.compile(r"seed-\d+")
+_PARTS = {"seeds": r"seed-\d+", "folds": rf"fold-\d+|{ALL_ROWS}"}
+"""Key of a config -> the names of the folders of its runs."""
+_TRIAL = r"trial-\d+(-seed-\d+)?"
 
 
 class RunLayout:
@@ -45,8 +54,9 @@ class RunLayout:
 
     def __init__(self, root: Path):
         self.root = root
-        paths = (root / name for name in FILES)
-        self.config, self.data, self.metrics, self.seeds, self.verdict, self.report = paths
+        paths = [root / name for name in FILES]
+        self.config, self.data, self.metrics, self.seeds, self.folds, self.out_of_fold = paths[:6]
+        self.verdict, self.report, self.trials, self.runs_log, self.best_config = paths[6:]
         self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
         self.lock, self.store = root / ".lock", root / "store"
         self.best = self.checkpoints / "best"
@@ -80,22 +90,27 @@ class RunLayout:
         """The checkpoint after `step`, if no other file has that name (`training.checkpoint`)."""
         return self.checkpoints / f"step-{step:08d}"
 
-    def seed(self, seed: int) -> Path:
-        """The run folder of one of several seeds."""
-        return self.root / f"seed-{seed}"
+    def part(self, name: str) -> Path:
+        """The run folder of a seed or fold (`FinetuneConfig.parts`), or of the run on all rows."""
+        return self.root / name
 
     def steps(self) -> list[Path]:
         """The folders with names of checkpoints, intact or damaged, the newest first."""
         return sorted(filter(is_step, _content(self.checkpoints)), key=by_number, reverse=True)
 
     @property
-    def is_of_seed(self) -> bool:
-        """True if the folder has the name of the run of one of several seeds."""
-        return bool(_SEED.fullmatch(self.root.resolve().name))
+    def is_part(self) -> bool:
+        """True if the run is one of those that another run consists of."""
+        root = self.root.resolve()
+        return root in RunLayout(root.parent).part_folders()
 
-    def seed_folders(self) -> list[Path]:
-        """The folders with names of runs of seeds."""
-        return sorted(path for path in _content(self.root) if _SEED.fullmatch(path.name))
+    def part_folders(self) -> list[Path]:
+        """The folders of the runs of seeds, folds or trials that this run consists of, by its config."""
+        config = self.config.read_text(encoding="utf-8", errors="replace") if self.config.is_file() else ""
+        kinds = [names for key, names in _PARTS.items() if re.search(rf"(?m)^{key}:(?! null$)", config)]
+        kinds += [_TRIAL] if self.trials.is_file() else []
+        name = re.compile("|".join(kinds))
+        return sorted(path for path in _content(self.root) if kinds and name.fullmatch(path.name))
 
 
 def checkpoint_model(checkpoint: Path) -> Path:
@@ -172,3 +187,16 @@ def read_verdict(path: Path) -> KeptVerdict | None:
         raise UserError(
             f"{path}: damaged ({reason}); remove it, and finish the run again with --resume to have it back"
         ) from None
+
+
+def read_folds(layout: RunLayout) -> dict[str, Any]:
+    """The summary of a run of folds (`training.train`). Raises `UserError` if it is missing or damaged."""
+    try:
+        summary = json.loads(plain_text(layout.folds))
+        if not all(isinstance(summary[key], dict) for key in ("metrics", "runs", "out_of_fold")):
+            raise ValueError("it is no summary of folds")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise UserError(
+            f"{layout.folds}: missing or damaged ({error}); finish the run again with --resume"
+        ) from None
+    return summary

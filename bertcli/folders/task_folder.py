@@ -11,7 +11,7 @@ from bertcli.config.task import PoolingMode, TaskSettings
 from bertcli.families.family import Family, HeadKind
 from bertcli.families.registry import FAMILIES
 from bertcli.folders.config_file import find_family
-from bertcli.folders.fill import LoadReport, build_from
+from bertcli.folders.fill import OUTPUTS, LoadReport, build_from, rename_outputs
 from bertcli.folders.lengths import TRAINED
 from bertcli.folders.model_files import Declaration, ModelFiles, read_model_files
 from bertcli.folders.sentence_transformers import read_pooling
@@ -33,7 +33,6 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 NOISE = 0.1
 """The rate of dropout with which SimCSE learns best (Gao et al. 2021, table 2)."""
-_HEADS = ("classifier", "qa_outputs")
 SETTINGS = "bertcli_task"
 """The key of the `TaskSettings`; other libraries ignore it."""
 STANDARDIZATION = "bertcli_standardization"
@@ -50,6 +49,8 @@ class LoadedTask:
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
         report: what became of each weight.
         folder: the folder that it was read from.
+        before: the folder's own labels, if `labels` differ from them, and only some outputs were kept; else
+            empty.
     """
 
     model: TaskModel
@@ -58,6 +59,7 @@ class LoadedTask:
     labels: tuple[str, ...]
     report: LoadReport
     folder: Path
+    before: tuple[str, ...] = ()
 
 
 def task_keys(settings: TaskSettings, labels: Sequence[str]) -> dict[str, Any]:
@@ -207,10 +209,11 @@ def load_for_finetuning(
 ) -> LoadedTask:
     """A model to train on a task, from any model folder: its body, its pooler if it has one, and a head.
 
-    The head is the folder's if the folder was fine-tuned for the same task with the same labels in the same
-    order. Any other head and a missing pooler are new: initialized from torch's generator, and named in the
-    report. `pooling` is that of `TaskConfig`, `standardization` that of the output. Dropout that is 0
-    everywhere becomes `NOISE` for plain text, whose loss compares two readings of a text.
+    The head is the folder's if the folder was fine-tuned for the same task. Labels that both have keep their
+    outputs, by name and to the bit; if there are none, or the task is another one, the head is new. New
+    outputs, a new head and a missing pooler are initialized from torch's generator. `pooling` is that of
+    `TaskConfig`, `standardization` that of the output. Dropout that is 0 everywhere becomes `NOISE` for plain
+    text, whose loss compares two readings of a text.
 
     Raises:
         UserError: as `folders.model_folder.load_model_folder`.
@@ -224,16 +227,22 @@ def load_for_finetuning(
             f"task.type: {settings.type}, for which transformers has no {files.family.name} class, so nobody "
             f"could load the result; choose another task, or a model of another family"
         )
+    labels = tuple(labels)
+    before = _kept_head(files, settings, labels)
     model, report = build_from(
         files,
-        lambda: _new_model(files, head, labels, pooling=pooling),
+        lambda: _new_model(files, head, labels if before is None else before, pooling=pooling),
         kind=head,
         may_be_new=("pooler",),
-        fresh=() if _has_head_for(files, settings, tuple(labels)) else _HEADS,
+        fresh=OUTPUTS if before is None else (),
     )
+    loaded = LoadedTask(model, files.tokenizer, settings, labels=labels, report=report, folder=folder)
+    if before is not None and before != labels:
+        rename_outputs(model, before, labels)
+        return replace(loaded, before=before)
     if "classifier" not in report.new_heads:
         _restandardize(model, files, standardization)
-    return LoadedTask(model, files.tokenizer, settings, labels=tuple(labels), report=report, folder=folder)
+    return loaded
 
 
 def _restandardize(model: TaskModel, files: ModelFiles, after: Standardization) -> None:
@@ -253,11 +262,13 @@ def _new_model(
     return VectorModel(files.architecture, pooling or own.mode, own.normalize)
 
 
-def _has_head_for(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> bool:
+def _kept_head(files: ModelFiles, settings: TaskSettings, labels: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The labels of the folder's head; None: it is another task's, or has none of `labels`."""
     if task_type(files.config, files.family) != settings.type:
-        return False
-    theirs, their_labels = read_task(files.where.parent, files.config, files.architecture)
-    return their_labels == labels and theirs.multi_label == settings.multi_label
+        return None
+    theirs, own = read_task(files.where.parent, files.config, files.architecture)
+    is_same = theirs.multi_label == settings.multi_label
+    return own if is_same and (own == labels or not set(own).isdisjoint(labels)) else None
 
 
 def _classes(config: Mapping[str, Any]) -> list[Any]:

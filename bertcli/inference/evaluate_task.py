@@ -1,6 +1,7 @@
 """A task model and labeled examples -> its predictions, loss and metrics."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -93,9 +94,9 @@ def scores_table(scores: Scores) -> str:
             lines += ["", f"{name} (a row for each right label, a column for each given one)"]
             lines += ["  " + "".join(f"{count:>8}" for count in row) for row in value]
         elif isinstance(value, float):
-            lines.append(f"{scores.title(name):<21} {value:.4f}")
+            lines.append(f"{scores.title(name):<27} {value:.4f}")
         else:
-            lines.append(f"{name:<22}{value}")
+            lines.append(f"{name:<28}{value}")
     return "\n".join(lines)
 
 
@@ -125,24 +126,71 @@ def _more(count: int, where: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class EvaluatedFile:
-    """The answers to the examples of a labeled file, in order, and their scores."""
+class Evaluated:
+    """Labeled examples, the answers to them in the same order, and their scores.
+
+    Attributes:
+        folds: the fold of each example, whose model answered it, from 1; empty: one model answered all.
+    """
 
     task: LabeledTask
     examples: Sequence[Example]
     predictions: Sequence[Prediction]
     scores: Scores
+    folds: Sequence[int] = ()
 
-    def wrong_cases(self) -> Iterator[dict[str, Any]]:
-        """Each row with a wrong answer: its place and columns, the prediction and the right answer."""
-        for example, prediction in zip(self.examples, self.predictions, strict=True):
-            if not self.task.is_right(example, prediction):
+    def cases(self, only_wrong: bool = False) -> Iterator[dict[str, Any]]:
+        """Each row, or each with a wrong answer: its place and columns, the prediction, the right answer, and
+        its fold."""
+        for number, (example, prediction) in enumerate(zip(self.examples, self.predictions, strict=True)):
+            if not (only_wrong and self.task.is_right(example, prediction)):
                 yield {
                     "where": example.where,
                     "columns": beside(example.columns, {}),
                     "prediction": prediction.as_json(),
                     "right": self.task.right_answer(example),
+                    **({"fold": self.folds[number]} if self.folds else {}),
                 }
+
+
+def out_of_fold(folds: Sequence[tuple[Evaluated, Sequence[int]]]) -> Evaluated:
+    """The answers of all folds, each with the places of its examples in the file, in the order of the file.
+
+    The scores are those of all answers together, and the answers have the temperature and the thresholds that
+    are fitted on all of them. The loss is the mean of the folds' losses by their examples.
+    """
+    rows = sorted(
+        (place, fold, number)
+        for fold, (_, places) in enumerate(folds, start=1)
+        for number, place in enumerate(places)
+    )
+    examples = [folds[fold - 1][0].examples[number] for _, fold, number in rows]
+    predictions = [folds[fold - 1][0].predictions[number] for _, fold, number in rows]
+    parts, task = [part for part, _ in folds], folds[0][0].task
+    loss = math.fsum(part.scores.loss * len(part.examples) for part in parts) / len(rows)
+    tokens = sum(part.scores.tokens for part in parts)
+    scores = Scores({"": loss}, {}, tokens, metrics=task.score(examples, predictions))
+    settled = task.settled(predictions, task.kept_settings(scores.metrics))
+    return Evaluated(task, examples, settled, scores=scores, folds=[fold for _, fold, _ in rows])
+
+
+_CASE = {"where": str, "columns": dict, "prediction": dict, "fold": int}
+"""The keys of a case that others than the task read, and their types."""
+
+
+def read_cases(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of `Evaluated.cases` in `out-of-fold.jsonl` of a run. Raises `UserError` for damage."""
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                case = json.loads(line)
+                if "right" not in case or not all(isinstance(case[key], kind) for key, kind in _CASE.items()):
+                    raise ValueError(f"line {number} is no row with its answer")
+                yield case
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise UserError(
+            f"{path}: damaged ({error}); remove it, and finish the run again with --resume to have it back"
+        ) from None
 
 
 def evaluate_file(
@@ -152,7 +200,7 @@ def evaluate_file(
     skip_bad: bool,
     device: torch.device,
     batch_size: int | None,
-) -> EvaluatedFile:
+) -> Evaluated:
     """Answer every row of `data` in fp32, and score the answers.
 
     Args:
@@ -183,7 +231,7 @@ def evaluate_file(
     if cut:
         say(cut_line(cut, len(examples)))
     scores, predictions = evaluate_task(runner, Split(examples, items))
-    return EvaluatedFile(task, examples, predictions, scores=scores)
+    return Evaluated(task, examples, predictions, scores=scores)
 
 
 def seen_line(folder: Path, data: InputPath) -> str | None:
@@ -194,7 +242,7 @@ def seen_line(folder: Path, data: InputPath) -> str | None:
     layout = RunLayout(run)
     try:
         config = load_config(FinetuneConfig, layout.config)
-        folders = (layout, *map(RunLayout, layout.seed_folders()))
+        folders = (layout, *map(RunLayout, layout.part_folders()))
         identity = next(each for each in folders if each.data.is_file())
         known, digest = json.loads(plain_text(identity.data))["files"], file_hash(data)
         same = {name for name, content in known.items() if content == digest}

@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
@@ -219,6 +220,27 @@ class CutRows(LongRows):
         if self.cut:
             say(cut_line(self.cut, self.results))
         super().tell()
+
+
+class SureAnswers:
+    """The answers with at least a probability; the others become undecided, and are counted."""
+
+    def __init__(self, minimum: float) -> None:
+        """`minimum`: from 0 to 1; 0: every answer is sure enough."""
+        self._minimum, self._undecided, self._answers = minimum, 0, 0
+
+    def watch(self, answers: Iterable[Predicted]) -> Iterator[Predicted]:
+        """The same answers. Raises `UserError` for answers without a probability, unless the minimum is 0."""
+        for answer in answers:
+            self._answers += 1
+            decided = answer.prediction.decided(self._minimum) if self._minimum else answer.prediction
+            self._undecided += decided is not answer.prediction
+            yield replace(answer, prediction=decided)
+
+    def tell(self) -> None:
+        """Print on standard error how many answers are undecided, if there is a minimum."""
+        if self._minimum:
+            say(f"{self._undecided:,} of {self._answers:,} rows are undecided: below {self._minimum:g}")
 
 
 def cut_line(cut: int, rows: int) -> str:

@@ -175,7 +175,7 @@ def runner_of(
     """The runner of a task model in fp32. None: the model's own settings; the device's usual batch size."""
     return Runner(
         model=loaded.model.to(device).eval(),
-        task=build_task(settings or loaded.settings, loaded.labels),
+        task=build_task((settings or loaded.settings).closed, loaded.labels),
         tokenizer=loaded.tokenizer,
         device=device,
         precision="fp32",
@@ -185,11 +185,16 @@ def runner_of(
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """An example with its answer, and how many of its tokens the model could not read."""
+    """An example with its answer, and the items that the model read for it."""
 
     example: Example
     prediction: Prediction
-    dropped: int
+    items: Sequence[Item]
+
+    @property
+    def dropped(self) -> int:
+        """How many of its tokens the model could not read."""
+        return sum(item.dropped for item in self.items)
 
 
 def predict_stream(runner: Runner, examples: Iterable[Any]) -> Iterator[Predicted]:
@@ -200,7 +205,5 @@ def predict_stream(runner: Runner, examples: Iterable[Any]) -> Iterator[Predicte
     for given in in_buffers(examples, runner.batch_size):
         some = list(runner.task.at_words(given, runner.task.settings, runner.tokenizer))
         items = runner.task.encode(some, runner.tokenizer)
-        dropped = [0] * len(some)
-        for item in items:
-            dropped[item.example] += item.dropped
-        yield from map(Predicted, some, runner.predict(some, items), dropped)
+        own = [list(group) for _, group in groupby(items, key=lambda item: item.example)]
+        yield from map(Predicted, some, runner.predict(some, items), own)

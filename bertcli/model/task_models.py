@@ -71,7 +71,7 @@ AS_THEY_ARE = Standardization()
 def restandardized(
     weights: Mapping[str, Tensor], before: Standardization, after: Standardization
 ) -> dict[str, Tensor]:
-    """The weights of a regression that give the same numbers in another standardization.
+    """The weights of a head that gives the same numbers in another standardization.
 
     Equal standardizations change no bit.
     """

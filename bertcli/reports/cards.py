@@ -152,13 +152,19 @@ def task_card(
     data: LabeledData,
     scores: Scores | None,
     verdict: Verdict | None,
+    folds: int = 0,
 ) -> str:
-    """The card, as Markdown with the front matter that model hubs read."""
+    """The card, as Markdown with the front matter that model hubs read.
+
+    `folds`: the number of folds whose models gave the scores; 0: this model gave them.
+    """
     task, family = config.task, FAMILIES[architecture.family]
     train, dev = plain(Path(task.train).name), "none"
     if data.dev is not None:
         source = f"of {train}, split off" if task.dev is None else f"of {plain(Path(task.dev).name)}"
         dev = f"{len(data.dev.examples):,} rows {source}"
+    elif folds:
+        dev = f"the same rows, by {folds} models, each of which answered the fold that it did not learn from"
     more = [f"and {len(data.task.labels) - _LISTED:,} more"] if len(data.task.labels) > _LISTED else []
     sizes = f"{architecture.layers} layers x {architecture.hidden}"
     return _card(
@@ -173,4 +179,5 @@ def task_card(
         names=", ".join([*map(plain, data.task.labels[:_LISTED]), *more]),
         scores=scores,
         verdict=verdict,
+        folds=folds,
     )

@@ -60,7 +60,7 @@ _Figure = tuple[Curve, Sequence[Row]]
 def series_of(views: Sequence[RunView]) -> tuple[list[Series], int]:
     """The series of every chart, at most `MOST_SERIES`, and how many were left out."""
     named = [
-        (part, [view.name] * (len(views) > 1) + [part.name] * bool(view.seeds))
+        (part, [view.name] * (len(views) > 1) + [part.name] * bool(view.several))
         for view in views
         for part in view.parts
     ]

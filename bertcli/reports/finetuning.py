@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.run_layout import KeptVerdict, RunLayout
+from bertcli.folders.task_folder import load_task_folder
+from bertcli.inference.evaluate_task import read_cases
 from bertcli.model.task_models import TaskModel
 from bertcli.reports import chart, labeled_data, scores
 from bertcli.reports.page import Notes, ReportOptions
 from bertcli.reports.run_view import RunView
 from bertcli.system.files import file_hash
 from bertcli.system.hardware import resolve_device
-from bertcli.system.terminal import short
+from bertcli.system.terminal import percent, short
+from bertcli.tasks.label_doubts import suspect_labels
 from bertcli.tasks.supervised import task_class
 from bertcli.training.identity import read_run_data
 
@@ -79,6 +83,7 @@ def confusion(right: Sequence[str], given: Sequence[str], labels: Sequence[str])
     return Confusion([name for name, _, _ in rows], rows, worst, num_labels=len(labels))
 
 
+MOST_SUSPECTS = 30
 MOST_CLASSES = 40
 MOST_POINTS = 400
 
@@ -89,23 +94,29 @@ class FinetuningParts:
 
     Attributes:
         verdict: the verdict of the run at its end, or the one it would have.
+        parts: the scores of seeds or folds.
         label_name: what a label is called.
         answers: the answers of the run's model on the dev data.
         classes: precision, recall, F1 and count of each label or type; the worst ones of `num_classes`.
         mistakes: the wrong answers, or the first few of them.
         scatter: a plot of right and given values.
+        reliability: a plot of probabilities and the shares of right answers.
+        suspects: the first of `num_suspects` rows whose labels the out-of-fold answers doubt.
     """
 
     verdict: KeptVerdict | None
     data: labeled_data.LabeledFigures | None
-    seeds: Sequence[scores.SeedScore]
+    parts: Sequence[scores.PartScore]
     label_name: str
     answers: labeled_data.DevAnswers | None = None
     confusion: Confusion | None = None
     classes: Sequence[tuple[str, Mapping[str, float]]] = ()
     num_classes: int = 0
     scatter: chart.Plot | None = None
+    reliability: chart.Plot | None = None
     mistakes: Sequence[labeled_data.WrongRow] = ()
+    suspects: Sequence[Mapping[str, str]] = ()
+    num_suspects: int = 0
 
     @property
     def model(self) -> TaskModel | None:
@@ -125,34 +136,82 @@ def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> Fin
         data_file = RunLayout(view.parts[0].root).data
         found = notes.unless_missing("a look at what has changed", lambda: _changed(config, data_file))
         notes.lines += (changed := found or [])
-        answers = notes.unless_missing(what, lambda: labeled_data.answer_dev(config, folder, device))
+        answers = notes.unless_missing(what, lambda: _answers(view, config, folder, device=device))
         data = notes.unless_missing(
             "the data", lambda: labeled_data.labeled_figures(config, folder, options.check_data)
         )
     label_name = task_class(config.task.type).label_name
-    parts = FinetuningParts(view.verdict, data, scores.seed_scores(view), label_name=label_name)
+    found = notes.unless_missing("suspect labels", lambda: _suspects(view, config)) or []
+    parts = FinetuningParts(
+        view.verdict,
+        data,
+        scores.part_scores(view),
+        label_name=label_name,
+        suspects=[_suspect_row(config, each) for each in found[:MOST_SUSPECTS]],
+        num_suspects=len(found),
+    )
     if answers is None:
         return parts
     table = answers.metrics.get("per_class") or answers.metrics.get("per_type") or {}
     # Vectors have no single output to explain.
-    explain = options.attributions and answers.task.head is not None
+    explain = options.attributions and answers.task.head is not None and not view.out_of_fold
+    verdict = None if changed or view.several else _verdict(answers, view.state.step)
     return replace(
         parts,
-        verdict=view.verdict if view.verdict or changed or view.seeds else _verdict(answers, view.state.step),
+        verdict=view.verdict or verdict,
         answers=answers,
         confusion=_confusion(answers),
         classes=_classes(table),
         num_classes=len(table),
         scatter=_scatter(answers),
+        reliability=_reliability(answers),
         mistakes=labeled_data.wrong_rows(answers, explain),
     )
 
 
+def _answers(
+    view: RunView, config: FinetuneConfig, folder: Path, device: torch.device
+) -> labeled_data.DevAnswers | None:
+    """The answers of the run's model to the dev data, or those of the folds' models to their rows."""
+    folds = [
+        (part.config, part.root)
+        for part in view.several
+        if isinstance(part.config, FinetuneConfig) and part.config.fold
+    ]
+    if not folds or not view.out_of_fold:
+        return labeled_data.answer_dev(config, folder, device)
+    most = labeled_data.MOST_ROWS // len(folds)
+    found = [labeled_data.answer_dev(own, resolve_model(root), device, most=most) for own, root in folds]
+    kept = load_task_folder(folder).settings
+    return labeled_data.joined_answers([each for each in found if each is not None], kept)
+
+
+def _suspects(view: RunView, config: FinetuneConfig) -> list[dict[str, Any]]:
+    path = RunLayout(view.root).out_of_fold
+    is_able = "multi_label" in task_class(config.task.type).keys
+    return suspect_labels(read_cases(path), config.task) if path.is_file() and is_able else []
+
+
+def _suspect_row(config: FinetuneConfig, suspect: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of a suspect and its labels, short."""
+    columns, path = suspect["columns"], suspect["where"].partition(", ")
+    names = [name if isinstance(name, str) else list(columns)[name] for name in config.task.text_columns]
+    row = {
+        "text": short("  |  ".join(str(columns.get(name, "")) for name in names), labeled_data.LONGEST_TEXT)
+    }
+    row["where"] = short(f"{Path(path[0]).name}{path[1]}{path[2]}", LONGEST)
+    for key in ("given", "suggested"):
+        labels = suspect[key] if isinstance(suspect[key], list) else [suspect[key]]
+        row[key] = short(", ".join(map(str, labels)) or "(none)", LONGEST)
+        row[f"{key}_probability"] = percent(suspect[f"{key}_probability"])
+    return row
+
+
 def _model_folder(view: RunView) -> Path:
-    """The run's model, or while seeds are trained, that of the first finished one. Raises `UserError`."""
-    for seed in view.seeds:
-        if not RunLayout(view.root).model.is_dir() and RunLayout(seed.root).model.is_dir():
-            return resolve_model(seed.root)
+    """The run's model, or while parts are trained, that of the first finished one. Raises `UserError`."""
+    for part in view.several:
+        if not RunLayout(view.root).model.is_dir() and RunLayout(part.root).model.is_dir():
+            return resolve_model(part.root)
     return resolve_model(view.root)
 
 
@@ -209,3 +268,13 @@ def _scatter(answers: labeled_data.DevAnswers) -> chart.Plot | None:
     return chart.plot(
         [equal, chart.Curve("rows", 1, "plain", points=points)], [], "right value", size=chart.Size(440, 360)
     )
+
+
+def _reliability(answers: labeled_data.DevAnswers) -> chart.Plot | None:
+    """A point for each bin of probabilities; None if answers have no probability."""
+    curves = [chart.Curve("equal", 2, "plain", points=[(0.0, 0.0), (1.0, 1.0)])]
+    found = answers.task.reliability(answers.examples, answers.predictions)
+    for number, (name, bins) in enumerate(found.items()):
+        points = [(each.probability, each.share) for each in bins]
+        curves.append(chart.Curve(name, number, "light" if number else "strong", points=points))
+    return chart.plot(curves, [], "probability", size=chart.Size(440, 360)) if found else None

@@ -61,7 +61,7 @@ def _vocabulary(manifest: Manifest, config: PretrainConfig) -> str:
 
 _LONGEST_VALUE = 120
 """Largest number of characters of a value."""
-_OF_THE_RUN = ("output_dir", "corpus.store", "seeds")
+_OF_THE_RUN = ("output_dir", "corpus.store", "seeds", "fold")
 """Keys whose differences say nothing about what was learned."""
 
 
@@ -115,8 +115,8 @@ class Head:
     Attributes:
         what: a sentence on what the run is.
         facts: facts on how it was trained.
-        verdict: the lines at its end; for several seeds, the verdict of each.
-        scores: the scores of the model that it keeps; for several seeds, their means.
+        verdict: the lines at its end; for several runs, the verdict of each.
+        scores: the scores of the model that it keeps; for several runs, their means.
     """
 
     view: RunView
@@ -160,8 +160,8 @@ def _verdict(view: RunView) -> Iterator[Said]:
     for part in view.parts:
         if part.verdict is None or part.state.word != "finished":
             continue
-        before = f"{part.name}: " if view.seeds else ""
-        for line in part.verdict.lines[: 1 if view.seeds else None]:
+        before = f"{part.name}: " if view.several else ""
+        for line in part.verdict.lines[: 1 if view.several else None]:
             word = next((word for word in _WORDS if line.startswith(word)), "")
             text = line.removeprefix(word)
             yield Said(word.strip(": "), before + (text if before else text[:1].upper() + text[1:]))

@@ -13,6 +13,7 @@ from bertcli.advice.check.findings import worst_first
 from bertcli.advice.check.finetuning import LabeledCheck
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import with_values
+from bertcli.config.task import TaskSettings
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.attributions import attribute, decide
 from bertcli.inference.predict import runner_of
@@ -20,11 +21,12 @@ from bertcli.reports.attention import ScoredWord, scored_words
 from bertcli.reports.page import SMALL
 from bertcli.system.errors import Finding, UserError
 from bertcli.system.terminal import percent, short
+from bertcli.tasks.data import divided
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, read_examples
-from bertcli.tasks.labels import check_labels, spelled_as, split_dev
+from bertcli.tasks.labels import check_labels, spelled_as
 from bertcli.tasks.shown import Mistake, Prediction
-from bertcli.tasks.supervised import LabeledTask
+from bertcli.tasks.supervised import LabeledTask, build_task
 
 MOST_LABELS = 30
 _LONGEST = 40
@@ -117,13 +119,15 @@ class DevAnswers:
         return [i for i, (example, answer) in enumerate(pairs) if not self.task.is_right(example, answer)]
 
 
-def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> DevAnswers | None:
-    """Answer the dev data, or a random part of it that is always the same; None: there is no dev data.
+def answer_dev(
+    config: FinetuneConfig, folder: Path, device: torch.device, most: int = MOST_ROWS
+) -> DevAnswers | None:
+    """Answer the dev data, or `most` random rows of it that are always the same; None: there is no dev data.
 
     Raises:
         UserError: the model or the data is missing or cannot be read.
     """
-    if not config.task.has_dev:
+    if not (config.task.has_dev or config.fold):
         return None
     loaded = load_task_folder(folder)
     examples = _dev_examples(config, loaded)
@@ -131,13 +135,13 @@ def answer_dev(config: FinetuneConfig, folder: Path, device: torch.device) -> De
     check_labels(examples, loaded.labels, loaded.settings)
     runner = runner_of(loaded, device)
     task = runner.task
-    order = np.random.default_rng(0).permutation(len(examples))[:MOST_ROWS].tolist()
+    order = np.random.default_rng(0).permutation(len(examples))[:most].tolist()
     start, answers = time.monotonic(), dict[int, Prediction]()
     for first in range(0, len(order), _AT_ONCE):
         some = order[first : first + _AT_ONCE]
         rows = [examples[i] for i in some]
         answers.update(zip(some, runner.predict(rows, task.encode(rows, loaded.tokenizer)), strict=True))
-        if time.monotonic() - start > MOST_SECONDS:
+        if time.monotonic() - start > MOST_SECONDS * most / MOST_ROWS:
             break
     chosen = sorted(answers)
     answered, predictions = [examples[i] for i in chosen], task.join([answers[i] for i in chosen])[1]
@@ -151,12 +155,36 @@ def _dev_examples(config: FinetuneConfig, loaded: LoadedTask) -> Sequence[Exampl
     file = find_labeled_file(task.dev or task.train)
     rows = read_examples(file, settings, True, skip_bad=task.skip_bad, tokenizer=loaded.tokenizer)
     examples = list(rows)
-    return examples if task.dev_fraction is None else split_dev(examples, task.dev_fraction, config.seed)[1]
+    return examples if task.dev is not None else divided(examples, config)[1] or []
+
+
+def joined_answers(folds: Sequence[DevAnswers], kept: TaskSettings) -> DevAnswers:
+    """The answers of the models of several folds as those of one; the model is that of the first.
+
+    They have the temperature and the thresholds of `kept`, the settings of the final model.
+    """
+    task = build_task(kept, folds[0].task.labels)
+    examples = [example for fold in folds for example in fold.examples]
+    predictions: list[Prediction] = []
+    for fold in folds:
+        before, after = fold.task.settings.temperature, kept.temperature
+        ratio = after / before if isinstance(before, float) and isinstance(after, float) else None
+        predictions += task.settled(fold.predictions, kept.model_copy(update={"temperature": ratio}))
+    return replace(
+        folds[0],
+        task=task,
+        examples=examples,
+        predictions=predictions,
+        rows=sum(fold.rows for fold in folds),
+        metrics=task.score(examples, predictions),
+    )
 
 
 MOST_MISTAKES = 50
 _EXPLAINED, _WORDS = 20, 80
 """Number of explained mistakes, each some thirty forward and backward passes, and of words shown for each."""
+LONGEST_TEXT = 400
+"""Largest number of characters of a text whose label is doubted."""
 _LONGEST_NAME = 80
 """Largest number of characters of an answer or a place."""
 

@@ -1,10 +1,10 @@
-"""The content of a run folder for a report: config, log, verdict, state, and the runs of its seeds."""
+"""The content of a run folder for a report: config, log, verdict, state, and its runs of seeds or folds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from bertcli.config.run import PretrainRecipe, load_config_of_run
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.manifest import Manifest, read_manifest
 from bertcli.corpus.matching import store_folder
-from bertcli.folders.run_layout import KeptVerdict, RunLayout, read_verdict
+from bertcli.folders.run_layout import ALL_ROWS, KeptVerdict, RunLayout, read_folds, read_verdict
 from bertcli.system.errors import UserError
 from bertcli.system.files import is_locked, looked_in
 from bertcli.system.terminal import number
@@ -28,15 +28,15 @@ class State:
     """The state of a run.
 
     Attributes:
-        step: the last logged step; for several seeds, the sum of theirs.
+        step: the last logged step; for several runs, the sum of theirs.
         planned: the steps of the whole run; None: the log does not show them yet.
-        seeds: the number of finished seeds and of all seeds; None: there is one run.
+        parts: the number of finished parts and of all parts, and what they are; None: there is one run.
     """
 
     word: Literal["finished", "running", "stopped"]
     step: int
     planned: int | None = None
-    seeds: tuple[int, int] | None = None
+    parts: tuple[int, int, str] | None = None
 
     @property
     def steps(self) -> str:
@@ -44,8 +44,8 @@ class State:
         if not self.step:
             return "before the first logged step"
         of = "" if self.planned is None or self.word == "finished" else f" of {number(self.planned)}"
-        seeds = "" if self.seeds is None else f" with {self.seeds[0]} of {self.seeds[1]} seeds"
-        return f"after {number(self.step)}{of} steps{seeds}"
+        parts = "" if self.parts is None else " with {} of {} {}".format(*self.parts)
+        return f"after {number(self.step)}{of} steps{parts}"
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ class RunView:
 
     Attributes:
         name: the name of the folder, by which readers tell several runs apart.
-        rows: the rows of metrics.jsonl; empty if `seeds` has them.
+        rows: the rows of metrics.jsonl; empty if `several` has them.
         verdict: the verdict of the run at its end; None: it has not ended, or goes on.
-        seeds: the runs of several seeds, which have their own rows.
+        several: the runs of seeds, or of folds and all rows, which have their own rows.
+        out_of_fold: the scores of all out-of-fold answers; empty: there are no folds that have ended.
         manifest: the manifest of the token store; None: it is gone or damaged, or the task is labeled.
     """
 
@@ -66,7 +67,8 @@ class RunView:
     rows: Sequence[Row]
     state: State
     verdict: KeptVerdict | None
-    seeds: tuple[RunView, ...] = ()
+    several: tuple[RunView, ...] = ()
+    out_of_fold: Mapping[str, Any] = field(default_factory=dict)
     manifest: Manifest | None = None
 
     @property
@@ -76,8 +78,8 @@ class RunView:
 
     @property
     def parts(self) -> tuple[RunView, ...]:
-        """The runs with rows: those of the seeds, or this one."""
-        return self.seeds or (self,)
+        """The runs with rows: those of seeds or folds, or this one."""
+        return self.several or (self,)
 
     @property
     def baseline(self) -> Mapping[str, float]:
@@ -105,31 +107,44 @@ def read_run(root: Path) -> RunView:
             f"{root}: is not the folder of a run: it has no {layout.config.name}. Give the output_dir of "
             f"bertcli pretrain or finetune{hint}"
         )
+    if layout.trials.is_file():
+        raise UserError(f"{root}: is a search, and its page is {layout.report}; give the folder of a trial")
     config = load_config_of_run(layout.config)
-    given = config.seeds if isinstance(config, FinetuneConfig) else None
-    folders = [] if given is None or layout.is_of_seed else [layout.seed(seed) for seed in given]
-    seeds = tuple(read_run(folder) for folder in folders if RunLayout(folder).config.is_file())
+    names = [] if isinstance(config, PretrainConfig) or layout.is_part else [*config.parts]
+    is_of_folds = bool(names) and isinstance(config, FinetuneConfig) and config.folds is not None
+    folders = [layout.part(name) for name in (*names, *([ALL_ROWS] if is_of_folds else []))]
+    several = tuple(read_run(folder) for folder in folders if RunLayout(folder).config.is_file())
     rows = read_metrics(layout.metrics)
     verdict = read_verdict(layout.verdict)
     if verdict is not None and rows and verdict.step < rows[-1]["step"]:
         verdict = None  # it is the verdict of a shorter run, which then went on
     if folders:
-        done = sum(seed.state.word == "finished" for seed in seeds)
-        step, planned, of_seeds = sum(seed.state.step for seed in seeds), None, (done, len(folders))
+        done = sum(part.state.word == "finished" for part in several)
+        what = "runs" if is_of_folds else "seeds"
+        step, planned, parts = sum(part.state.step for part in several), None, (done, len(folders), what)
         has_ended = done == len(folders)
     else:
         step, planned = rows[-1]["step"] if rows else 0, _planned(config, rows)
         is_last = planned is not None and step >= planned and layout.model.is_dir()
-        of_seeds, has_ended = None, verdict is not None or is_last
+        parts, has_ended = None, verdict is not None or is_last
     ended: Literal["finished", "stopped"] = "finished" if has_ended else "stopped"
     word = "running" if is_locked(layout.lock) else ended
     manifest = None
     if isinstance(config, PretrainConfig):
         with suppress(UserError, OSError):
             manifest = read_manifest(store_folder(config))
-    name, state = root.resolve().name, State(word, step, planned, seeds=of_seeds)
+    out_of_fold = read_folds(layout)["out_of_fold"] if is_of_folds and layout.folds.is_file() else {}
+    name, state = root.resolve().name, State(word, step, planned, parts=parts)
     return RunView(
-        root, name, config, rows=rows, state=state, verdict=verdict, seeds=seeds, manifest=manifest
+        root,
+        name,
+        config,
+        rows=rows,
+        state=state,
+        verdict=verdict,
+        several=several,
+        out_of_fold=out_of_fold,
+        manifest=manifest,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import ends
 from bertcli.folders.config_file import new_architecture
+from bertcli.folders.run_layout import ALL_ROWS
 from bertcli.objectives.base import Reference, perplexity
 from bertcli.objectives.learner import learner_of
 from bertcli.objectives.registry import OBJECTIVES
@@ -93,6 +94,10 @@ _MEANINGS = {
     "ndcg_at_10": "how near the first 10 ranks are to the best order: 1 is the best",
     "map": "precision at each relevant row, averaged",
     "null_threshold": 'above it the answer is "no answer"; the model keeps it',
+    "expected_calibration_error": "mean distance of an answer's probability and the share that is right",
+    "uncalibrated_error": "the same without the temperature",
+    "temperature": "the logits are divided by it; fitted on the dev data",
+    "threshold": "least probability of the positive label; the model keeps it",
     "exact_match": "percentage of answers that are exactly right",
 }
 _ENDINGS = {
@@ -203,20 +208,30 @@ def _of_loss(loss: float | None, reference: Reference) -> str:
 
 
 @dataclass(frozen=True)
-class SeedScore:
-    """A score of all seeds: name, baseline and meaning of `score`, and run -> value; None: not yet known."""
+class PartScore:
+    """A score of all seeds or folds.
+
+    Attributes:
+        score: name, baseline and meaning.
+        values: run -> value; None: not yet known.
+        deviation: the standard deviation of the sample; None: there is one run.
+        all_rows: the score of all out-of-fold answers; None: there are none, or the runs are of seeds.
+    """
 
     score: Score
     values: Mapping[str, float | None]
     mean: float
     low: float
     high: float
+    deviation: float | None
+    all_rows: float | None
 
 
-def seed_scores(view: RunView) -> list[SeedScore]:
-    """The scores of seeds; empty: none was evaluated yet. Mean and range cover all seeds, listed or not."""
-    rows = [chosen_row(each) or {} for each in view.seeds]
-    names = [each.name for each in view.seeds[:MOST_SERIES]]
+def part_scores(view: RunView) -> list[PartScore]:
+    """The scores of seeds or folds; empty: none was evaluated yet. The mean covers all, listed or not."""
+    parts = [each for each in view.several if each.root.name != ALL_ROWS]
+    rows = [chosen_row(each) or {} for each in parts]
+    names = [each.name for each in parts[:MOST_SERIES]]
     scores = []
     for score in scores_of(view):
         values = [row.get(score.key) for row in rows]
@@ -224,5 +239,16 @@ def seed_scores(view: RunView) -> list[SeedScore]:
         if known:
             mean = float(np.mean(known))
             listed = dict(zip(names, values, strict=False))
-            scores.append(SeedScore(score, listed, mean, low=min(known), high=max(known)))
+            deviation = float(np.std(known, ddof=1)) if len(known) > 1 else None
+            scores.append(
+                PartScore(
+                    score,
+                    listed,
+                    mean,
+                    low=min(known),
+                    high=max(known),
+                    deviation=deviation,
+                    all_rows=view.out_of_fold.get(score.key),
+                )
+            )
     return scores

@@ -249,6 +249,11 @@ class Answered(Prediction):
     best: str
     null_difference: float
 
+    @property
+    def uncertainty(self) -> float:
+        """1 minus the probability."""
+        return 1.0 - self.score
+
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
         return {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}

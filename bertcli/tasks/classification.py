@@ -1,10 +1,9 @@
 """A text or a pair -> one label, or any number of labels."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,25 +15,31 @@ from bertcli.config.task import LABEL_LINES, ClassWeights, TaskSettings
 from bertcli.objectives.base import Term
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
+from bertcli.tasks.calibration import (
+    USUAL,
+    Bin,
+    LabeledLogits,
+    chooser_of,
+    fit,
+    kept_settings,
+    reliability,
+)
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import recognize_classes
-from bertcli.tasks.labels import class_labels, listed
+from bertcli.tasks.labels import class_labels, label_weights, listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores
-from bertcli.tasks.shown import Mistake, Prediction, beside_texts, plain_passages
+from bertcli.tasks.shown import Mistake, Prediction, beside_texts, nearness, plain_passages
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
-
-THRESHOLD = 0.5
-"""Least probability of a predicted label with `multi_label`."""
 
 
 @dataclass(frozen=True)
 class Classified(Prediction):
     """A text's label or labels, and the logit of every label: a dictionary for each text would need 22 GB for
-    3,000 texts and 100,000 labels."""
+    3,000 texts and 100,000 labels. Without `multi_label`, a text without a label is undecided."""
 
     labels: tuple[str, ...]
     names: tuple[str, ...]
@@ -48,9 +53,22 @@ class Classified(Prediction):
         probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
 
+    def decided(self, least: float) -> Self:
+        if self.multi_label:
+            return super().decided(least)
+        return replace(self, labels=()) if self.probabilities[self.labels[0]] < least else self
+
+    @property
+    def uncertainty(self) -> float:
+        """The nearness of the two likeliest labels; of several, the least sure one (Brinker 2006)."""
+        logits_C = torch.from_numpy(self.logits_C)
+        if self.multi_label:
+            return 1.0 - float((2 * logits_C.sigmoid() - 1).abs().min())
+        return nearness(logits_C.softmax(dim=-1).topk(min(2, len(logits_C))).values.tolist())
+
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        label = list(self.labels) if self.multi_label else self.labels[0]
+        label = list(self.labels) if self.multi_label else next(iter(self.labels), None)
         return {"label": label, "probabilities": self.probabilities}
 
     def readable(self, example: TextExample) -> str:
@@ -59,6 +77,8 @@ class Classified(Prediction):
         if self.multi_label:
             chosen = ", ".join(f"{name} {probabilities[name]:.2%}" for name in self.labels)
             return f"{chosen or 'no label'}  {text}"
+        if not self.labels:
+            return f"{max(probabilities.values()):7.2%}  undecided  {text}"
         return f"{probabilities[self.labels[0]]:7.2%}  {self.labels[0]}  {text}"
 
 
@@ -67,8 +87,8 @@ class Classification(TextTask):
 
     type = "classification"
     keys = (
-        *("label_names", "skip_labels", "multi_label", "label_separator", "positive_label", "class_weights"),
-        *("few_shot", "windows", "max_windows"),
+        *("label_names", "skip_labels", "multi_label", "label_separator", "ticks", "positive_label"),
+        *("class_weights", "few_shot", "threshold", "temperature", "windows", "max_windows"),
     )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
@@ -97,12 +117,13 @@ class Classification(TextTask):
         return keys | (score_keys(settings, "activation.Sigmoid") if is_score else {})
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...]):
-        """Raise `UserError` if `settings.positive_label` is not one of two labels."""
+        """Raise `UserError` for a positive label or thresholds that do not fit the labels."""
         super().__init__(settings, labels)
         self.multi_label = settings.multi_label
         self.metric = "macro_f1" if self.multi_label else "accuracy"
         self.answer_kind = "sigmoid" if self.multi_label else "softmax"
         self._positive = _positive_label(settings, labels)
+        self._chooser = chooser_of(settings, labels, self._positive)
         self._weights_C: Tensor | None = None
 
     @classmethod
@@ -123,10 +144,14 @@ class Classification(TextTask):
             raise ValueError("label_separator: it is empty")
         if settings.label_separator is not None and (several or not settings.multi_label):
             raise ValueError("label_separator is for multi_label: true, and one column")
+        if settings.ticks and not several:
+            raise ValueError("ticks is for several columns of labels")
         if several and settings.label_names is not None:
             raise ValueError("label_names is for one column of labels")
         if settings.multi_label and settings.positive_label is not None:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
+        if isinstance(settings.threshold, dict) and not settings.multi_label and len(settings.threshold) > 1:
+            raise ValueError("threshold: a number for each label is for multi_label: true; give one label's")
 
     def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:
         """Take the weight of each label in the loss; None: all are equal."""
@@ -157,13 +182,15 @@ class Classification(TextTask):
         return Term(F.cross_entropy(logits, targets_B, weights_C, reduction="sum"))
 
     def predict(self, example: TextExample, items: Items, logits: Logits) -> Classified:
-        logits_C = self.logits_of_text(logits)
-        if self.multi_label:
-            numbers = (logits_C.sigmoid() >= THRESHOLD).nonzero()[:, 0].tolist()
-        else:
-            numbers = [int(logits_C.argmax())]
-        chosen = tuple(self.labels[number] for number in numbers)
-        return Classified(chosen, self.labels, logits_C.numpy(), multi_label=self.multi_label)
+        return self._classified(self.logits_of_text(logits).numpy())
+
+    def _classified(self, logits_C: NDArray[np.floating[Any]]) -> Classified:
+        chosen = tuple(self.labels[number] for number in self._chooser.choose(logits_C))
+        return Classified(chosen, self.labels, logits_C, multi_label=self.multi_label)
+
+    def settled(self, predictions: Sequence[Classified], kept: TaskSettings) -> Sequence[Classified]:
+        finished, divisor = Classification(kept, self.labels), np.float32(kept.temperature or 1)
+        return [finished._classified(each.logits_C / divisor) for each in predictions]
 
     def _flags(self, rows: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
         """bool [rows, labels]: True where a row has the label. `rows` holds the label numbers of each row."""
@@ -176,16 +203,40 @@ class Classification(TextTask):
         return set(prediction.labels) == set(example.names)
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Classified]) -> Mapping[str, Any]:
-        truths = [self._known(example.names) for example in examples]
-        given = [self._known(prediction.labels) for prediction in predictions]
+        """The scores. Thresholds and the temperature, if they are open, are fitted on these examples."""
+        rows = self._labeled_logits(examples, predictions)
+        chooser, found = fit(self.settings, self._chooser, rows)
+        truths, given = rows.truths, [chooser.choose(logits_C) for logits_C in rows.logits]
         if not self.multi_label:
             truth, answers = ([numbers[0] for numbers in each] for each in (truths, given))
-            return classification_scores(truth, answers, self.labels, positive=self._positive)
-        scores = multi_label_scores(self._flags(truths), self._flags(given), self.labels)
-        if len(self.labels) == 1:
-            of_label = [each.probabilities[self.labels[0]] for each in predictions]
-            scores |= pair_ranking(examples, [float(bool(each.names)) for each in examples], of_label)
-        return scores
+            scores = classification_scores(truth, answers, self.labels, positive=self._positive)
+        else:
+            scores = multi_label_scores(self._flags(truths), self._flags(given), self.labels)
+            if isinstance(self.settings.threshold, str) and chooser.thresholds is not None:
+                for label, threshold in zip(self.labels, chooser.thresholds, strict=True):
+                    scores["per_class"][label]["threshold"] = threshold
+            if len(self.labels) == 1:
+                of_label = [each.probabilities[self.labels[0]] for each in predictions]
+                scores |= pair_ranking(examples, [float(bool(each.names)) for each in examples], of_label)
+        return dict(sorted((scores | found).items(), key=lambda each: isinstance(each[1], dict | list)))
+
+    def reliability(
+        self, examples: Sequence[TextExample], predictions: Sequence[Classified]
+    ) -> dict[str, list[Bin]]:
+        rows, temperature = self._labeled_logits(examples, predictions), self.settings.temperature
+        found = {"as given": reliability(rows)}
+        if isinstance(temperature, float):
+            found["without the temperature"] = reliability(rows, 1 / temperature)
+        return found
+
+    def _labeled_logits(
+        self, examples: Sequence[TextExample], predictions: Sequence[Classified]
+    ) -> LabeledLogits:
+        truths = [self._known(example.names) for example in examples]
+        return LabeledLogits([each.logits_C for each in predictions], truths, self.multi_label)
+
+    def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
+        return kept_settings(self.settings, metrics)
 
     def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside the most frequent label, or the best constant set of labels."""
@@ -197,15 +248,18 @@ class Classification(TextTask):
         return list(example.names) if self.multi_label else example.label
 
     def mistake(self, example: TextExample, prediction: Classified, examples: Sequence[Any]) -> Mistake:
-        """A wrong answer; of several wrong labels, the sureness is that of the farthest from `THRESHOLD`."""
+        """A wrong answer. Of several wrong labels, the one that is farthest from its threshold counts."""
         passages, probabilities = plain_passages(example.texts), prediction.probabilities
         if not self.multi_label:
             (given,) = prediction.labels
             return Mistake(passages, probabilities[given], right=str(example.label), given=given)
         right, given = self.right_answer(example), prediction.labels
-        farthest = max(abs(probabilities[label] - THRESHOLD) for label in set(given) ^ set(right))
+        thresholds = dict(
+            zip(self.labels, self._chooser.thresholds or [USUAL] * len(self.labels), strict=True)
+        )
+        farthest = max(_distance(probabilities[each], thresholds[each]) for each in set(given) ^ set(right))
         right, given = (", ".join(labels) or "(none)" for labels in (right, given))
-        return Mistake(passages, farthest + THRESHOLD, right=right, given=given)
+        return Mistake(passages, farthest, right=right, given=given)
 
     def compared(self, example: TextExample, prediction: Classified) -> tuple[str, str] | None:
         return None if self.multi_label else (str(example.label), prediction.labels[0])
@@ -214,27 +268,13 @@ class Classification(TextTask):
 def _positive_label(settings: TaskSettings, labels: Sequence[str]) -> str | None:
     """The label that the config names. Raises `UserError` if it is not one of two."""
     label = settings.positive_label
-    if label is not None and (len(labels) != 2 or label not in labels):
+    if label is not None and labels and (len(labels) != 2 or label not in labels):
         problem = f"{label!r} is not a label" if len(labels) == 2 else f"is for two labels, not {len(labels)}"
         raise UserError(f"task.positive_label: {problem}; the labels are {listed(labels)}")
     return label
 
 
-def label_weights(
-    given: ClassWeights, labels: Sequence[str], examples: Sequence[TextExample]
-) -> dict[str, float] | None:
-    """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
-
-    Raises `UserError` if the labels of the given weights are not those of the data.
-    """
-    if given is None:
-        return None
-    if given == "balanced":
-        counts = Counter(example.label for example in examples)
-        return {label: len(examples) / (len(labels) * counts[label]) for label in labels}
-    assert not isinstance(given, str)
-    if set(given) != set(labels):
-        found = {"missing": set(labels) - set(given), "no such label": set(given) - set(labels)}
-        problems = [f"{what}: {', '.join(sorted(names))}" for what, names in found.items() if names]
-        raise UserError(f"task.class_weights: give a weight for each label, {'; '.join(problems)}")
-    return dict(given)
+def _distance(probability: float, threshold: float) -> float:
+    """How sure an answer is: 0.5 at the threshold, 1 where the probability is 0 or 1."""
+    room = 1 - threshold if probability >= threshold else threshold
+    return 0.5 + 0.5 * abs(probability - threshold) / max(room, 1e-12)

@@ -9,7 +9,7 @@ from typing import Any
 from bertcli.config.yaml_text import scalar
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
-from bertcli.tasks.label_cells import bits, is_flag, written_list
+from bertcli.tasks.label_cells import bits, flags_of, is_flag, is_tick, written_list
 
 _TEXT_NAMES = (
     *("text", "sentence", "content", "message", "review", "body", "tweet", "comment", "post", "document"),
@@ -68,7 +68,8 @@ class Column:
 
     @cached_property
     def lists(self) -> list[list[Any]] | None:
-        """The values if all are lists, or texts of lists as programs write them: `['a', 'b']`, `0 1 0`."""
+        """The values if all are lists, texts of lists as programs write them (`['a', 'b']`, `0 1 0`), or
+        objects with a 0 or 1 for each label, of which those with 1 are taken."""
         found = []
         for value in self.values:
             if (items := _items(value)) is None:
@@ -78,8 +79,13 @@ class Column:
 
     @cached_property
     def is_flags(self) -> bool:
-        """True if every row has a 0 or 1 (or true, false)."""
-        return len(self.values) == self.rows and all(map(is_flag, self.values))
+        """True if all values are 0 or 1 (or true, false, yes, no)."""
+        return bool(self.values) and all(map(is_flag, self.values))
+
+    @cached_property
+    def is_ticks(self) -> bool:
+        """True if some rows have a mark, always the same one, and the others nothing."""
+        return 0 < len(self.values) < self.rows and self.distinct == 1 and is_tick(self.values[0])
 
     @cached_property
     def characters(self) -> float:
@@ -98,8 +104,10 @@ class Column:
 
     @property
     def can_be_label(self) -> bool:
-        """True if the values can be labels: few different ones, or numbers, in most rows."""
-        if self.distinct < 2 or 2 * len(self.values) < self.rows or self.lists is not None:
+        """True if the values can be labels: few different ones, or numbers; in most rows, unless it is named
+        as a label."""
+        is_filled = self.is_named_label or 2 * len(self.values) >= self.rows
+        if self.distinct < 2 or not is_filled or self.lists is not None:
             return False
         if self.is_number:
             counts_rows = self.distinct == self.rows and self.numbers == sorted(self.numbers)
@@ -217,6 +225,8 @@ def names_of(columns: Sequence[Column]) -> str:
 
 
 def _items(value: Any) -> list[Any] | None:
+    if (flags := flags_of(value)) is not None:
+        return [name for name, fits in flags.items() if fits]
     if not isinstance(value, str):
         return value if isinstance(value, list) else None
     found = written_list(value)

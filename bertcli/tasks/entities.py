@@ -56,11 +56,22 @@ class Entity:
 
 @dataclass(frozen=True)
 class Tagged(Prediction):
-    """A tag for each word, and the entities that they make. `has_words`: the words are the input's own."""
+    """A tag for each word, and the entities that they make.
+
+    Attributes:
+        has_words: the words are the input's own.
+        probability: the geometric mean of those of the tags, so that long texts are no less sure.
+    """
 
     tags: tuple[str, ...]
     entities: tuple[Entity, ...]
     has_words: bool = True
+    probability: float = 1.0
+
+    @property
+    def uncertainty(self) -> float:
+        """1 minus the probability (the order of Shen et al. 2018, section 4.2: MNLP)."""
+        return 1.0 - self.probability
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints. Tags of words that only the tokenizer knows would tell nobody anything."""

@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertcli.config.task import TaskSettings
@@ -25,8 +25,19 @@ _LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?
 _ARRAY = re.compile(r"array\((.*?)(?:,\s*dtype=\S+)?\)", re.DOTALL)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
-_FLAGS = {"0": False, "1": True, "false": False, "true": True}
+_FLAGS = {
+    "0": False,
+    "1": True,
+    "false": False,
+    "true": True,
+    "no": False,
+    "yes": True,
+    "n": False,
+    "y": True,
+}
+_TICKS = frozenset("xX✓✔☑✗✘*+")
 _BITS = re.compile(r"[01](?:\.0*+)?+(?:(?:\s*+[,;|]\s*+|\s++)[01](?:\.0*+)?+){2,}+")
+_NO_LABEL = "without a label (task.skip_labels)"
 _FREQUENT, _ALONE = 0.05, 0.5
 """Least shares for a separator to divide labels: of the labels that contain it, and of the parts of these
 labels that also stand alone."""
@@ -67,13 +78,25 @@ def _item(text: str) -> Any:
 
 
 def is_flag(value: Any) -> bool:
-    """True if this is 0, 1, true or false, also as text or as 1.0."""
+    """True if this is 0, 1, true, false, yes, no, y or n, also as text or as 1.0."""
     return isinstance(value, str | int | float) and one_spelling(str(value).strip().lower()) in _FLAGS
 
 
 def flag(value: Any) -> bool:
     """The boolean value of a flag (`is_flag`)."""
     return _FLAGS[one_spelling(str(value).strip().lower())]
+
+
+def is_tick(value: Any) -> bool:
+    """True if this is a mark that says yes, such as x or 1 (`task.ticks`)."""
+    return str(value).strip() in _TICKS or (is_flag(value) and flag(value))
+
+
+def flags_of(value: Any) -> dict[str, bool] | None:
+    """The value of each label in an object, such as `{"toxic": 1, "insult": 0}`; None for anything else."""
+    if not isinstance(value, Mapping) or not value or not all(map(is_flag, value.values())):
+        return None
+    return {str(name): flag(each) for name, each in value.items()}
 
 
 def is_multi_hot(values: Sequence[Any]) -> bool:
@@ -138,6 +161,8 @@ def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str,
     """
     if value is None:
         return ()
+    if (flags := flags_of(value)) is not None:
+        value = [name for name, fits in flags.items() if fits]
     parts = value if isinstance(value, list) else _parts(scalar_text(value, where), settings, where)
     names = settings.label_names
     if names is not None and (len(parts) == len(names) or len(names) == 2) and all(map(is_flag, parts)):
@@ -169,15 +194,27 @@ def _parts(text: str, settings: TaskSettings, where: str) -> Sequence[Any]:
     return text.split(separator)
 
 
-def flagged_labels(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
-    """The names of the columns that hold 1. Raises `BadRow` for a value that is neither 0 nor 1."""
-    for column in columns:
-        if not is_flag(row.value(column)):
+def flagged_labels(row: Row, columns: Sequence[str], settings: TaskSettings) -> tuple[str, ...]:
+    """The names of the columns that hold 1, or with `ticks` a mark.
+
+    Raises `BadRow` for a value that says neither, `SkippedRow` for a row without any if they are left out.
+    """
+    values = {column: row.value(column) for column in columns}
+    filled = [column for column in columns if not _is_empty(values[column])]
+    if not filled and "" in (settings.skip_labels or ()):
+        raise SkippedRow(_NO_LABEL)
+    for column in filled if settings.ticks else columns:
+        if not is_flag(values[column]) and not (settings.ticks and is_tick(values[column])):
+            shown = shortened(values[column]) or "nothing"
             raise BadRow(
-                f"{row.where}, column {column!r}: {shortened(row.value(column))} is neither 0 nor 1; a "
-                "column for each label (task.label) holds 1 where the label fits, and else 0"
+                f"{row.where}, column {column!r}: {shown} is neither 0 nor 1; a column for each label "
+                "(task.label) holds 1 where the label fits, and else 0, or nothing with task.ticks: true"
             )
-    return tuple(column for column in columns if flag(row.value(column)))
+    return tuple(column for column in columns if is_tick(values[column]))
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == [] or (isinstance(value, str) and not value.strip())
 
 
 def shortened(value: Any) -> str:
@@ -199,7 +236,7 @@ def text_examples(table: Table, read: ReadLabel) -> Iterator[TextExample | BadRo
     settings, labeled = table.file.settings, table.file.labeled
     columns = [table.column(column, "task.text") for column in settings.text_columns]
     labels = [table.column(column, "task.label") for column in settings.label_columns] if labeled else []
-    if not labels:
+    if labeled and not labels:
         table.label()
     if same := sorted({*columns} & {*labels}):
         raise UserError(
@@ -210,7 +247,7 @@ def text_examples(table: Table, read: ReadLabel) -> Iterator[TextExample | BadRo
     def example(row: Row) -> TextExample:
         texts = tuple(row.text(column) for column in columns)
         if len(labels) > 1:
-            value = flagged_labels(row, labels)
+            value = flagged_labels(row, labels, settings)
         else:
             value = _label(row, labels[0], settings, read=read) if labels else None
             value = sys.intern(value) if type(value) is str else value  # one object for all rows
@@ -231,6 +268,8 @@ def _label(row: Row, column: str, settings: TaskSettings, read: ReadLabel) -> La
 def read_labels(row: Row, column: str, settings: TaskSettings) -> str | tuple[str, ...]:
     """The label in a column, or the labels with `multi_label`. Raises `SkippedRow` for a row to leave out."""
     where = f"{row.where}, column {column!r}"
+    if "" in (settings.skip_labels or ()) and _is_empty(row.value(column)):
+        raise SkippedRow(_NO_LABEL)
     label = (several_labels if settings.multi_label else one_label)(row.value(column), settings, where)
     found = label if isinstance(label, tuple) else (label,)
     if settings.skip_labels and not set(found).isdisjoint(settings.skip_labels):

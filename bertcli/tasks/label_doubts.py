@@ -1,17 +1,21 @@
-"""Labels -> likely mistakes: missing values, two spellings of one label, two kinds of labels."""
+"""Labels -> likely mistakes: in how labels are written, and in rows whose label a model finds unlikely."""
 
 import json
 import math
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bertcli.config.task import TaskSettings
-from bertcli.system.errors import Finding
+from bertcli.system.errors import Finding, UserError
 from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import separator_of
+from bertcli.tasks.registry import TASKS
 
 _MISSING = frozenset(
     ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
@@ -154,3 +158,83 @@ def _named(labels: Mapping[str, int]) -> str:
 
 def _share(some: Mapping[str, int], total: Counter[str]) -> float:
     return sum(some.values()) / max(1, total.total())
+
+
+def check_doubted(settings: TaskSettings) -> None:
+    """Raise `UserError` if the answers of this task say nothing about labels."""
+    able = [type for type in TASKS if "multi_label" in facts_of(type).keys]
+    if settings.type not in able:
+        raise UserError(
+            f"--suspect-labels: is for type: {' or '.join(able)}, whose models give the probability of each "
+            f"label of a text; this is one of type: {settings.type}"
+        )
+
+
+def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -> list[dict[str, Any]]:
+    """The rows of a classification whose label is most likely wrong, the worst first.
+
+    A label is confident in a row if it is at least as likely there as in the mean of its own rows. A row is a
+    suspect if the likeliest of its confident labels is not its own (the confident joint: Northcutt et al.
+    2021, section 3.1): so a label with low probabilities has a lower bar. They are ordered by the
+    margin, the probability of the row's label less that of the other one. With `multi_label`, each label is
+    there or not there, and the row has the place of its worst label.
+
+    Args:
+        cases: rows with the answers of a model that did not learn from them (`Evaluated.cases`).
+
+    Returns:
+        For each row `where`, `columns` and, if known, `fold`; `given`, the label of the file; `suggested`;
+        the probabilities of both; `score`, the margin.
+
+    Raises:
+        UserError: the task gives no probabilities of labels.
+    """
+    check_doubted(settings)
+    rows, names, found = list[dict[str, Any]](), list[str](), list[NDArray[np.float64]]()
+    for case in cases:
+        probabilities = case["prediction"]["probabilities"]
+        names = names or list(probabilities)
+        found.append(np.array([probabilities[name] for name in names]))
+        rows.append({key: case[key] for key in ("where", "columns", "right", "fold") if key in case})
+    table_NC, numbers = np.stack(found), {name: number for number, name in enumerate(names)}
+    if not settings.multi_label:
+        given_N = np.array([numbers[row["right"]] for row in rows])
+        margins_N, others_N = _margins(table_NC, given_N)
+        answers = ((names[other], float(table_NC[i, other])) for i, other in enumerate(others_N))
+        own_N = table_NC[np.arange(len(rows)), given_N]
+    else:
+        has_NC = np.array([[name in row["right"] for name in names] for row in rows])
+        both_NC2 = np.stack([1 - table_NC, table_NC], axis=2)
+        margins_NC = np.stack([_margins(both_NC2[:, c], has_NC[:, c] * 1)[0] for c in range(len(names))], 1)
+        worst_N, margins_N = margins_NC.argmin(1), margins_NC.min(1)
+        own_N = np.where(has_NC, table_NC, 1 - table_NC)[np.arange(len(rows)), worst_N]
+        toggled = (sorted({*row["right"]} ^ {names[c]}) for row, c in zip(rows, worst_N, strict=True))
+        answers = ((labels, 1 - float(own)) for labels, own in zip(toggled, own_N, strict=True))
+    suspects = [
+        {
+            **{key: value for key, value in row.items() if key != "right"},
+            "given": row["right"],
+            "suggested": suggested,
+            "given_probability": float(own),
+            "suggested_probability": probability,
+            "score": float(margin),
+        }
+        for row, own, (suggested, probability), margin in zip(rows, own_N, answers, margins_N, strict=True)
+        if np.isfinite(margin)
+    ]
+    return sorted(suspects, key=lambda each: each["score"])
+
+
+def _margins(
+    table_NC: NDArray[np.float64], given_N: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """float64 [N]: the margin of each suspect, else inf; int64 [N]: the likeliest confident label."""
+    rows_N, confident_NC = np.arange(len(table_NC)), table_NC.copy()
+    for label in range(table_NC.shape[1]):
+        own = table_NC[given_N == label, label]
+        least = own.mean() if len(own) else np.inf  # a label without rows is not suggested
+        confident_NC[table_NC[:, label] < least, label] = -np.inf
+    others_N = confident_NC.argmax(1)
+    found_N = confident_NC[rows_N, others_N]
+    is_suspect_N = (others_N != given_N) & np.isfinite(found_N)
+    return np.where(is_suspect_N, table_NC[rows_N, given_N] - found_N, np.inf), others_N

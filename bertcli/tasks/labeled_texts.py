@@ -7,13 +7,15 @@ from typing import Any
 from bertcli.config.task import LABEL_LINES, TaskSettings
 from bertcli.config.yaml_text import scalar
 from bertcli.tasks.columns import Column, Recognized, Sample, label_columns, names_of, text_column, text_pair
-from bertcli.tasks.label_cells import is_flag, one_spelling, separator_of
+from bertcli.tasks.label_cells import flags_of, is_flag, one_spelling, separator_of
 from bertcli.tasks.labels import mark_of_no_label
 from bertcli.tasks.rows import open_label_lines
 from bertcli.tasks.table import LabeledFile, Row
 
 _FEW_VALUES = 20
 """Largest number of different whole numbers that are classes; a label with more of them is a measure."""
+_FILLED = 0.9
+"""Least share of the rows with a 0 or 1 in another column that a column of a further label has."""
 _SHOWN = 5
 _MOST_LINES = 100_000
 """Number of lines with labels that are read to recognize their task."""
@@ -68,22 +70,25 @@ def _label(sample: Sample, texts: Sequence[Column]) -> Recognized | None:
     columns = sample.columns
     if (several := _list_label(columns)) is not None:
         return _list_of_labels(several)
-    if sample.is_named and (flags := _flag_columns([each for each in columns if each not in texts])):
-        task = Recognized({"type": "classification"})
-        task.add("label", [each.name for each in flags], "0 or 1 in a column for each; or one of them")
-        return task
-    labels = label_columns(columns, texts)
-    return _one_column(labels) if labels else None
+    others = [each for each in columns if each not in texts]
+    if sample.is_named and (flags := _flag_columns(others)):
+        return _several_columns(flags)
+    if labels := label_columns(columns, texts):
+        return _one_column(labels)
+    is_sheet = sample.is_named and sample.format in ("csv", "tsv")
+    return _several_columns(ticks) if is_sheet and (ticks := _flag_columns(others, ticks=True)) else None
 
 
 def _list_label(columns: Sequence[Column]) -> Column | None:
-    """A column of lists of labels, with any number per row, or with a 0 or 1 for each label."""
+    """A column of lists of labels, with any number per row, or of lists or objects with a 0 or 1 for each."""
     for column in columns:
         items = [item for each in column.lists or () for item in each]
         if not items or not all(isinstance(item, str | int | float) for item in items):
             continue
         is_repeated = len(set(items)) <= max(50, len(items) // 5)
-        if _hot_labels(column) or (column.is_named_label and is_repeated):
+        are_objects = flags_of(column.values[0]) is not None and len(set(items)) > 1
+        is_label = column.is_named_label or are_objects
+        if _hot_labels(column) or (is_label and is_repeated):
             return column
     return None
 
@@ -95,13 +100,42 @@ def _hot_labels(column: Column) -> int:
     return sizes.pop() if len(sizes) == 1 and are_flags else 0
 
 
-def _flag_columns(columns: Sequence[Column]) -> list[Column]:
-    """Columns of 0 and 1, one for each label of a text; empty: there are none, or another column has the name
-    of a label."""
-    flags = [column for column in columns if column.is_flags and not column.is_other]
+def _flag_columns(columns: Sequence[Column], ticks: bool = False) -> list[Column]:
+    """Columns of 0 and 1, one for each label of a text, or with `ticks` of marks in some rows.
+
+    They are empty if there are none, or if another column has the name of a label.
+    """
+    own = [column for column in columns if not column.is_other]
+    flags = [column for column in own if column.is_ticks or (column.is_flags and not ticks)]
+    filled = 0 if ticks else max((len(column.values) for column in flags), default=0)
+    flags = [column for column in flags if len(column.values) >= _FILLED * filled]
     named = [column for column in columns if column.is_named_label and column.can_be_label]
     is_one_label = any(column not in flags for column in named) or (len(flags) == 2 and named)
-    return [] if is_one_label or sum(column.distinct > 1 for column in flags) < 2 else flags
+    several = sum(ticks or column.distinct > 1 for column in flags)
+    return [] if is_one_label or several < 2 else flags
+
+
+def _several_columns(flags: Sequence[Column]) -> Recognized:
+    """The keys for a column for each label."""
+    task = Recognized({"type": "classification"})
+    names = [column.name for column in flags]
+    task.add(
+        "label", names, f"a yes or no in a column for each; or one of them, as label: {scalar(names[0])}"
+    )
+    if all(column.is_ticks for column in flags):
+        task.add("ticks", True, "a mark says that the label fits, and an empty cell that it does not")
+        return task
+    _leave_out_empty(task, max(flags, key=lambda column: len(column.values)))
+    return task
+
+
+def _leave_out_empty(task: Recognized, label: Column) -> None:
+    """Leave out the rows without a label, if there are some; those of `skip_labels` are left out already."""
+    if empty := label.rows - len(label.values):
+        why = f'"": {empty:,} rows have no label yet; bertcli suggest says which of them to label next'
+        if others := task.comments.get("skip_labels"):
+            why = f"{others}; {why}"
+        task.add("skip_labels", [*task.keys.get("skip_labels", []), ""], why)
 
 
 def _list_of_labels(label: Column) -> Recognized:
@@ -132,6 +166,8 @@ def _one_column(labels: Sequence[Column]) -> Recognized:
     if (mark := mark_of_no_label(values)) is not None:
         why = "it usually says that a row has no label; or []: learn it as one"
         task.add("skip_labels", [mark], why)
+    if "multi_label" not in task.keys:
+        _leave_out_empty(task, label)
     return task
 
 
@@ -141,9 +177,12 @@ def _kind_of_label(label: Column) -> tuple[str, str]:
         whole = all(number.is_integer() for number in label.numbers)
         low, high = min(label.numbers), max(label.numbers)
         if not whole or label.distinct > _FEW_VALUES:
-            return "regression", f"{label.name} holds numbers from {low:g} to {high:g}"
+            other = "; or classification, a label for each" if whole else ""
+            return "regression", f"{label.name} holds numbers from {low:g} to {high:g}{other}"
         if label.distinct > 2:
-            why = f"{label.distinct} whole numbers; or regression, if they are measures"
+            why = (
+                f"{label.distinct} whole numbers; or regression, if they are measures, or grades as of stars"
+            )
             return "classification", f"{label.name} holds {why}"
     values = sorted({str(value) for value in label.values})
     shown = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")

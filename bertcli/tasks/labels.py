@@ -1,19 +1,14 @@
-"""Examples -> the labels of a task, in the order of the model's outputs; a split that keeps their shares."""
+"""Examples -> the labels of a task, in the order of the model's outputs."""
 
-import hashlib
-import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import AnyExample, Example
+from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import one_spelling
-
-Texts = tuple[str, ...]
-"""The texts of an example that decide the side of the split that it is on."""
 
 _LISTED = 20
 """Number of labels that a message names."""
@@ -107,6 +102,17 @@ def listed(labels: Sequence[str]) -> str:
     return ", ".join(labels[:_LISTED]) + (", ..." if len(labels) > _LISTED else "")
 
 
+def kept_outputs(before: Sequence[str], after: Sequence[str]) -> str:
+    """What became of a model's outputs with the labels `before`, in words."""
+    groups = {
+        "kept the outputs of": [label for label in after if label in before],
+        "new:": [label for label in after if label not in before],
+        "gone:": [label for label in before if label not in after],
+    }
+    line = "; ".join(f"{what} {listed(labels)}" for what, labels in groups.items() if labels)
+    return line if set(before) != set(after) else f"{line}, in another order"
+
+
 def _order(label: str) -> tuple[float, str]:
     """Numbers first, by value; then words."""
     try:
@@ -116,67 +122,22 @@ def _order(label: str) -> tuple[float, str]:
     return (math.inf if math.isnan(number) else number), label
 
 
-def split_dev(
-    examples: Sequence[AnyExample], fraction: float, seed: int
-) -> tuple[list[AnyExample], list[AnyExample]]:
-    """(train, dev), each in the order of the file; about `fraction` of the rows are dev.
+def label_weights(
+    given: ClassWeights, labels: Sequence[str], examples: Sequence[TextExample]
+) -> dict[str, float] | None:
+    """The weight of each label; balanced: rows / (labels * rows of this label), King and Zeng 2001.
 
-    The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
-    the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
-    there are too few first texts. Copies of a text are on both sides only if dev would otherwise be empty.
-    Dev has `fraction` of each class. Train has at least one text of each class, and a row of each label and
-    tag.
-
-    Raises:
-        UserError: too few rows for both sides.
+    Raises `UserError` if the labels of the given weights are not those of the data.
     """
-    contents = [example.content for example in examples]
-    different = len(set(contents))
-    dev = _dev_rows(examples, fraction, seed, contents=[example.query for example in examples])
-    dev = dev or _dev_rows(examples, fraction, seed, contents=contents)
-    if not dev and 1 < different < len(examples):
-        dev = _dev_rows(examples, fraction, seed, contents=_copies_apart(contents))
-    if not dev:
-        raise UserError(
-            f"task.dev_fraction: {fraction:g} of {len(examples):,} rows, {different:,} of them different, "
-            "leaves none for evaluation (a row stays in training if no other there has its label or tag); "
-            "raise it, or name a file in task.dev"
-        )
-    train = [example for number, example in enumerate(examples) if number not in dev]
-    return train, [examples[number] for number in sorted(dev)]
-
-
-def _dev_rows(examples: Sequence[Example], fraction: float, seed: int, contents: Sequence[Texts]) -> set[int]:
-    """The numbers of the rows for dev; rows of equal content are on the same side."""
-    groups: dict[Texts, list[int]] = defaultdict(list)
-    for number, content in enumerate(contents):
-        groups[content].append(number)
-    classes: dict[str, list[Texts]] = defaultdict(list)
-    for content, numbers in groups.items():
-        answers = [examples[number].answer for number in numbers]
-        classes[min(answer if isinstance(answer, str) else "" for answer in answers)].append(content)
-    labels = {content: {label for i in own for label in examples[i].names} for content, own in groups.items()}
-    left = Counter(label for own in labels.values() for label in own)
-
-    dev: set[int] = set()
-    seen = 0
-    for name in sorted(classes):
-        contents = sorted(classes[name], key=lambda content: _draw(seed, content))
-        seen += sum(len(groups[content]) for content in contents)
-        target = round(fraction * seen)
-        for content in contents[:-1]:
-            fits = len(dev) + len(groups[content]) <= target
-            if fits and all(left[label] > 1 for label in labels[content]):
-                dev.update(groups[content])
-                left.subtract(labels[content])
-    return dev
-
-
-def _copies_apart(contents: Sequence[Texts]) -> list[Texts]:
-    """Each content with its number among its copies."""
-    copies: dict[Texts, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-    return [(*content, str(next(copies[content]))) for content in contents]
-
-
-def _draw(seed: int, content: Texts) -> bytes:
-    return hashlib.blake2b("\0".join((str(seed), *content)).encode(), digest_size=16).digest()
+    if given is None:
+        return None
+    if given == "balanced":
+        counts = Counter(example.label for example in examples)
+        # A fold may lack a label of the other folds; its weight is never used then.
+        return {label: len(examples) / (len(labels) * max(1, counts[label])) for label in labels}
+    assert not isinstance(given, str)
+    if set(given) != set(labels):
+        found = {"missing": set(labels) - set(given), "no such label": set(given) - set(labels)}
+        problems = [f"{what}: {', '.join(sorted(names))}" for what, names in found.items() if names]
+        raise UserError(f"task.class_weights: give a weight for each label, {'; '.join(problems)}")
+    return dict(given)

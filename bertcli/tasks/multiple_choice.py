@@ -140,6 +140,11 @@ class Chosen(shown.Prediction):
     choice: int
     probabilities: list[float]
 
+    @property
+    def uncertainty(self) -> float:
+        """The nearness of the two likeliest choices."""
+        return shown.nearness(self.probabilities)
+
     def readable(self, example: ChoiceExample) -> str:
         """The choices with their probabilities, a line each, the likeliest first."""
         shares = zip(self.probabilities, example.choices, strict=True)

@@ -1,6 +1,7 @@
 """Start and end logits of the windows of a text -> its best spans (Devlin et al. 2019, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -182,6 +183,20 @@ class QuestionAnswering(LabeledTask):
         pairs = zip(best, differences, strict=True)
         answers = ["" if difference > threshold else answer for answer, difference in pairs]
         return qa.answer_scores(gold, answers) | found | {"null_threshold": threshold}
+
+    def settled(self, predictions: Sequence[qa.Answered], kept: TaskSettings) -> Sequence[qa.Answered]:
+        """The answers with the kept threshold. "No answer" has its probability beside the best answer."""
+        limit = kept.null_threshold
+        if not isinstance(limit, float):
+            return predictions
+
+        def settle(answer: qa.Answered) -> qa.Answered:
+            if answer.null_difference <= limit:
+                return answer
+            score = float(torch.tensor(answer.null_difference).sigmoid())
+            return replace(answer, answer="", start=None, end=None, score=score)
+
+        return [settle(each) for each in predictions]
 
     def verdict(self, examples: Sequence[QuestionExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside "no answer". SQuAD's scores are percentages."""

@@ -4,11 +4,13 @@ import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor
 
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import ELLIPSIS, short
+from bertcli.tasks.calibration import Bin
 from bertcli.tasks.row_words import ReadRow, read_row
 from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -101,6 +103,21 @@ class MistakeWords:
 class Prediction:
     """A task's answer for one example."""
 
+    def decided(self, least: float) -> Self:
+        """The answer; without its label if its probability is lower than `least`.
+
+        Raises `UserError` if the task's answers have no single probability.
+        """
+        raise UserError(
+            "--min-probability is for classification with one label a text; the answers of this model "
+            "have no single probability: leave it out"
+        )
+
+    @property
+    def uncertainty(self) -> float | None:
+        """How near another answer is, from 0 (sure) to 1; None: the answer has no probability."""
+        return None
+
     def as_json(self) -> dict[str, Any]:
         """What `bertcli predict --json` prints for it, beside the text: its fields."""
         return dict(vars(self))
@@ -109,6 +126,12 @@ class Prediction:
         """The answer to read, with the texts of its example."""
         answer = ", ".join(f"{name} {value}" for name, value in self.as_json().items())
         return f"{answer}  {beside_texts(example)}"
+
+
+def nearness(probabilities: Sequence[float]) -> float:
+    """1 minus the difference of the two highest probabilities (Scheffer, Decomain and Wrobel 2001)."""
+    first, second, *_ = sorted([*probabilities, 0.0], reverse=True)
+    return 1.0 - (first - second)
 
 
 def beside_texts(example: Any) -> str:
@@ -168,6 +191,11 @@ class ShownTask(ABC):
     def compared(self, example: Any, prediction: Any) -> tuple[Any, Any] | None:
         """The right and the given answer, if each is one label or one number; else None."""
         return None
+
+    def reliability(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Mapping[str, Sequence[Bin]]:
+        """Name of a curve -> its bins: with the model's temperature, and without it. Empty if the answers
+        have no probability."""
+        return {}
 
     def answer_names(self, example: Any) -> Sequence[str]:
         """The answers to `example` that `output` can be asked for, in the order of their numbers.

@@ -20,11 +20,11 @@ from bertcli.batches.share import MicroBatch, Share, in_parts
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
 from bertcli.objectives.base import Term
-from bertcli.system.terminal import Report
+from bertcli.system.terminal import Report, short
 from bertcli.tasks.examples import AnyExample
 from bertcli.tasks.facts import TaskFacts
 from bertcli.tasks.registry import TASKS
-from bertcli.tasks.shown import Prediction, ShownTask
+from bertcli.tasks.shown import LONGEST, Prediction, ShownTask
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -153,6 +153,18 @@ class LabeledTask(TaskFacts, ShownTask):
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
         """The settings of the finished model. `metrics` is `score` of the dev data; empty without any."""
         return self.settings
+
+    def settled(self, predictions: Sequence[Any], kept: TaskSettings) -> Sequence[Prediction]:
+        """The answers that a finished model with the settings `kept` gives, from those in training."""
+        return list(predictions)
+
+    def kept_lines(self, kept: TaskSettings) -> Iterator[str]:
+        """A line for each of the `kept_settings` that the dev data decided."""
+        for name in TaskSettings.model_fields:
+            value = getattr(kept, name)
+            if value is not None and value != getattr(self.settings, name):
+                shown = f"{value:.4g}" if isinstance(value, float) else short(str(value), LONGEST)
+                yield f"task.{name}: {shown}, kept in the model"
 
     @abstractmethod
     def encode(self, examples: Sequence[Any], tokenizer: Tokenizer) -> list[Item]:

@@ -201,7 +201,9 @@ class TokenClassification(LabeledTask):
             start, end = example.spans[chunk.start][0], example.spans[chunk.end - 1][1]
             score = float(np.mean(probabilities[chunk.start : chunk.end]))
             entities.append(Entity(text[start:end], chunk.type, start, end=end, score=score))
-        return Tagged(tuple(tags), tuple(entities), has_words=self.settings.words != "tokenizer")
+        sure = float(np.exp(np.mean(np.log(probabilities)))) if probabilities else 1.0
+        has_words = self.settings.words != "tokenizer"
+        return Tagged(tuple(tags), tuple(entities), has_words=has_words, probability=sure)
 
     def is_right(self, example: TaggedExample, prediction: Tagged) -> bool:
         return prediction.tags == example.tags

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bertcli.config.task import TaskSettings
 from bertcli.folders.run_layout import RunLayout
 from bertcli.folders.sealed import find_damage
 from bertcli.system.errors import UserError
@@ -13,6 +14,10 @@ from bertcli.training import ranks
 from bertcli.training.checkpoint import RunState, free_path, load_state, newest_checkpoint, newest_path
 from bertcli.training.metrics_log import read_metrics
 from bertcli.training.scores import Scores
+
+IsHopeless = Callable[[int, Sequence[int], Sequence[float]], bool]
+"""A function of the steps of the whole run, and of the evaluations so far, by their steps and their
+`goodness`: True if the run should end. The same evaluations give the same answer, also after a resume."""
 
 
 class BestModel:
@@ -23,12 +28,21 @@ class BestModel:
     found again.
     """
 
-    def __init__(self, folder: RunLayout, metric: str, patience: int | None = None):
+    def __init__(
+        self,
+        folder: RunLayout,
+        metric: str,
+        patience: int | None = None,
+        is_hopeless: Callable[[Sequence[int], Sequence[float]], bool] = lambda steps, scores: False,
+    ):
         """Nothing is read yet.
 
-        `patience`: evaluations in a row without a better score until `is_settled`; None: never.
+        Args:
+            patience: evaluations in a row without a better score until `is_settled`; None: never.
+            is_hopeless: an `IsHopeless` of this run, which ends it if other runs are better.
         """
         self._folder, self._metric, self._patience = folder, metric, patience
+        self._is_hopeless = is_hopeless
         self.read([])
 
     def read(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -84,6 +98,8 @@ class BestModel:
         if not self.is_settled:
             return None
         title = scores.title(self._metric)
+        if not self._is_patience_over:
+            return f"other runs had a better {title} at this point"
         return f"no better {title} in {self._patience} evaluations (training.early_stopping)"
 
     def path(self) -> Path:
@@ -102,11 +118,20 @@ class BestModel:
 
     @property
     def is_settled(self) -> bool:
-        """True if the last `patience` evaluations did not improve the metric; the loss is ignored."""
-        if self._patience is None or not self._steps:
+        """True if the run may end: it is hopeless, or the last `patience` evaluations did not improve the
+        metric; the loss is ignored."""
+        if not self._steps:
             return False
-        metrics = [metric for metric, _ in self._goodness]
-        return len(metrics) - 1 - metrics.index(max(metrics)) >= self._patience
+        return self._is_hopeless(self._steps, self._metrics) or self._is_patience_over
+
+    @property
+    def _metrics(self) -> list[float]:
+        return [metric for metric, _ in self._goodness]
+
+    @property
+    def _is_patience_over(self) -> bool:
+        since = len(self._metrics) - 1 - self._metrics.index(max(self._metrics))
+        return self._patience is not None and since >= self._patience
 
 
 def heldout_rows(metrics: Path) -> list[dict[str, Any]]:
@@ -123,8 +148,9 @@ def _lost_evaluations(layout: RunLayout) -> UserError:
 
 
 def metric_values(scores: Scores) -> dict[str, float]:
-    """The values that can select a model: the loss, and every metric that is a number."""
-    return {"loss": scores.loss} | scores.numbers
+    """The values that can select a model: the loss, and every metric that is a number and not a setting."""
+    found = {name: value for name, value in scores.numbers.items() if name not in TaskSettings.model_fields}
+    return {"loss": scores.loss} | found
 
 
 def metric_value(scores: Scores, metric: str) -> float:

@@ -1,7 +1,7 @@
 """A fine-tuning run: a model folder and labeled files -> a task model."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from bertcli.folders.model_files import write_model_files
 from bertcli.folders.run_layout import KeptVerdict
 from bertcli.folders.sentence_transformers import SentencePooling, write_pooling
 from bertcli.folders.task_folder import declare_task, load_task_folder
-from bertcli.inference.evaluate_task import evaluate_task
+from bertcli.inference.evaluate_task import Evaluated, evaluate_task
 from bertcli.inference.predict import Runner
 from bertcli.model.task_models import AS_THEY_ARE, Standardization, TaskModel, VectorModel, restandardized
 from bertcli.reports.cards import task_card
@@ -29,7 +29,7 @@ from bertcli.tasks.supervised import LabeledBatch
 from bertcli.tasks.verdict import Verdict
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import ranks, wrapping
-from bertcli.training.best import BestModel, metric_value, metric_values
+from bertcli.training.best import BestModel, IsHopeless, metric_value, metric_values
 from bertcli.training.fit import take_steps
 from bertcli.training.identity import check_same_data, finetuning_inputs, task_identity
 from bertcli.training.lifecycle import Prepared, Run
@@ -54,9 +54,12 @@ class Finetuned:
 
     Attributes:
         model: the folder of the final model.
-        scores, verdict: results of that model on the dev data; None: no dev data.
+        scores, verdict: results on the dev data, or of the out-of-fold answers; None: neither.
         metric: the metric that selected the model.
         examples: the dev data; if there is none, the training data.
+        best_epoch: the epochs after which that model was the best; all of them without dev data.
+        answers: of a fold, its examples with the answers of the model, which hold its logits.
+        places: of a fold, the places of its examples in the file.
     """
 
     model: Path
@@ -64,29 +67,41 @@ class Finetuned:
     verdict: Verdict | None
     metric: str
     examples: Sequence[Example]
+    best_epoch: float
+    answers: Evaluated | None = None
+    places: Sequence[int] = ()
 
 
 def finetune(
-    config: FinetuneConfig, resume: bool, overwrite: bool, accepted: Callable[[], None] = lambda: None
+    config: FinetuneConfig,
+    resume: bool,
+    overwrite: bool,
+    accepted: Callable[[], None] = lambda: None,
+    given: Path | None = None,
+    out_of_fold: Evaluated | None = None,
+    is_hopeless: IsHopeless = lambda planned, steps, scores: False,
 ) -> Finetuned:
-    """Fine-tune with one seed (`training.train`: several), on every rank; raises as `Run.claimed`.
+    """Make one run (`training.train`: those of seeds and folds), on every rank; raises as `Run.claimed`.
 
-    `accepted` is called on the first rank after config, data and model have passed all checks.
+    Args:
+        accepted: called on the first rank after config, data and model have passed all checks.
+        given: the folder that the command names; None: that of the config.
+        out_of_fold: the answers to the rows by models that did not learn from them, for the model that does.
+        is_hopeless: called on every rank after each evaluation but the last.
     """
     source = ranks.first_then_all(lambda: resolve_model(config.model))
     config = with_values(config, {"model": str(source)})
     ranks.on_first(lambda: check_finetuning(config))
-    root = Path(config.output_dir)
-    run = Run("finetune", config, resume, given=root.parent if config.seeds else root)
+    run = Run("finetune", config, resume, given=given or Path(config.output_dir))
     with run.claimed(lambda: finetuning_inputs(config), overwrite):
-        prepared = _prepare(run, source)
+        prepared = replace(_prepare(run, source, is_hopeless), out_of_fold=out_of_fold)
         identity = ranks.on_first(lambda: task_identity(prepared.config, prepared.data.task.labels))
         run.compare(prepared.config, identity, check_same_data)
         prepared.check_metric()
         run.accept(prepared.config, identity)
         ranks.on_first(accepted)
-        scores = take_steps(run, prepared)
-        return _finish(run, prepared, scores)
+        take_steps(run, prepared)
+        return _finish(run, prepared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +122,7 @@ class Finetuning(Prepared):
     model: TaskModel
     order: EpochOrder
     metric: str
+    out_of_fold: Evaluated | None = None
 
     @property
     def is_evaluated(self) -> bool:
@@ -122,15 +138,14 @@ class Finetuning(Prepared):
     def lines(self) -> Iterator[str]:
         """Lines that say what is trained, and how."""
         training = self.config.training
-        parameters = list(self.model.parameters())
-        total = sum(parameter.numel() for parameter in parameters)
-        trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+        sizes = [(each.numel(), each.requires_grad) for each in self.model.parameters()]
+        total, trained = sum(size for size, _ in sizes), sum(size for size, learns in sizes if learns)
         yield (
             f"run: {total:,} parameters, {trained:,} of them trained; {self.steps:,} steps of "
             f"{training.batch_size} rows, {self.steps_per_epoch:,} an epoch, {training.precision} on "
             f"{training.device}"
         )
-        if not self.is_evaluated:
+        if not self.is_evaluated and self.out_of_fold is None:
             yield "no dev data (task.dev or task.dev_fraction): nothing is measured, the last model is kept"
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
@@ -143,6 +158,10 @@ class Finetuning(Prepared):
 
     def evaluate(self, first: int | None = None) -> Scores:
         """The scores of the model on the dev data, or on its first examples."""
+        return self.answers(first).scores
+
+    def answers(self, first: int | None = None) -> Evaluated:
+        """The answers of the model to the dev data, or to its first examples, and their scores."""
         assert self.data.dev is not None
         runner = Runner(
             model=self.model,
@@ -153,7 +172,9 @@ class Finetuning(Prepared):
             batch_size=self.share.micro_batch_size,
             in_training=True,
         )
-        return evaluate_task(runner, self.data.dev.first(first))[0]
+        dev = self.data.dev.first(first)
+        scores, predictions = evaluate_task(runner, dev)
+        return Evaluated(self.data.task, dev.examples, predictions, scores=scores)
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """The weights in a model folder: name in the model -> weight."""
@@ -168,7 +189,10 @@ class Finetuning(Prepared):
         self, folder: Path, weights: Mapping[str, Tensor], settings: TaskSettings, card: str
     ) -> None:
         """Write the final model folder, with these settings; its answers have the scale of the data."""
-        weights = restandardized(weights, before=self.data.task.standardization, after=AS_THEY_ARE)
+        before, divisor = self.data.task.standardization, settings.temperature
+        if isinstance(divisor, float):
+            before = Standardization(scale=1 / divisor)
+        weights = restandardized(weights, before=before, after=AS_THEY_ARE)
         self._write(folder, weights, settings, standardization=AS_THEY_ARE, card=card)
 
     def _write(
@@ -199,7 +223,7 @@ class Finetuning(Prepared):
         return of_head * layer_rate_scale(name, decay, self.model.architecture.layers)
 
 
-def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
+def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) -> Finetuning:
     """Read the data, build the model, and decide every `auto`; called on every rank."""
     asked = run.asked
     check_length(source, asked.task.max_length, "task.max_length")
@@ -218,7 +242,8 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)
     metric = config.task.metric or data.task.metric
-    best = None if data.dev is None else BestModel(run.folder, metric, training.early_stopping)
+    patience, rule = training.early_stopping, partial(is_hopeless, steps)
+    best = BestModel(run.folder, metric, patience, is_hopeless=rule) if data.dev else None
     model.to(loop.device)
     return Finetuning(
         config=config,
@@ -237,27 +262,41 @@ def _prepare(run: Run[FinetuneConfig], source: Path) -> Finetuning:
     )
 
 
-def _finish(run: Run[FinetuneConfig], prepared: Finetuning, scores: Scores | None) -> Finetuned:
-    """Write the best model, or the last one if there is no dev data, to `model/` with its card."""
-    data, metric, best = prepared.data, prepared.metric, prepared.best
-    verdict: Verdict | None = None
-    step = prepared.steps
-    lines = ["verdict: none, because there was no dev data"]
+def _finish(run: Run[FinetuneConfig], prepared: Finetuning) -> Finetuned:
+    """Write the best model, or the last one if there is no dev data, to `model/` with its card.
+
+    What the model takes from dev data, the run on all rows takes from the out-of-fold answers.
+    """
+    data, metric, best, config = prepared.data, prepared.metric, prepared.best, prepared.config
+    answers, examples = prepared.out_of_fold, data.train.examples
+    scores, chosen = answers.scores if answers else None, "measured on out-of-fold answers"
+    step = best_step = prepared.steps
     if best is None or data.dev is None:
         weights = wrapping.full_weights(prepared.model)
     else:
         weights = prepared.read_weights(best.path())
         wrapping.load_full_weights(prepared.model, weights)
-        scores = best.scores or prepared.evaluate()
-        verdict = data.task.verdict(data.dev.examples, scores.metrics)
-        chosen = f"best by {scores.title(metric)}: step {best.step}"
-        step, lines = best.last_step, [verdict.line, chosen]
+        answers, examples = prepared.answers() if config.fold else None, data.dev.examples
+        scores = answers.scores if answers else best.scores or prepared.evaluate()
+        step, best_step = best.last_step, best.step
+        chosen = f"best by {scores.title(metric)}: step {best_step}"
         say(chosen)
+    verdict = data.task.verdict(examples, scores.metrics) if scores else None
+    lines = [verdict.line, chosen] if verdict else ["verdict: none, because there was no dev data"]
     settings = data.task.kept_settings(scores.metrics if scores else {})
-    if isinstance(settings.null_threshold, float):
-        say(f"task.null_threshold: {settings.null_threshold:.4g}, kept in the model")
-    card = task_card(prepared.config, prepared.model.architecture, data, scores=scores, verdict=verdict)
+    for line in data.task.kept_lines(settings):
+        say(line)
+    folds = len(set(answers.folds)) if answers else 0
+    card = task_card(config, prepared.model.architecture, data, scores=scores, verdict=verdict, folds=folds)
     run.publish(run.folder.model, partial(prepared.save_final, settings=settings, card=card), weights)
     run.keep_verdict(KeptVerdict(step, lines, verdict.baseline if verdict else {}))
-    examples = (data.dev or data.train).examples
-    return Finetuned(run.folder.model, scores, verdict, metric=metric, examples=examples)
+    return Finetuned(
+        run.folder.model,
+        scores,
+        verdict,
+        metric=metric,
+        examples=examples,
+        best_epoch=best_step / (prepared.steps_per_epoch or 1),
+        answers=answers,
+        places=data.dev.places if data.dev else (),
+    )

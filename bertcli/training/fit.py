@@ -29,6 +29,10 @@ from bertcli.training.progress import Progress, TrainingClock, describe_scores
 from bertcli.training.scores import Scores, StepReport
 
 
+class DivergedError(UserError):
+    """The error of a run whose loss or gradient is not finite any more."""
+
+
 def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     """Train from the first step, or from the newest checkpoint, to the last step; on every rank.
 
@@ -280,8 +284,8 @@ def _bad_step(report: StepReport, state: RunState) -> str:
     )
 
 
-def _diverged(report: StepReport, state: RunState) -> UserError:
-    return UserError(
+def _diverged(report: StepReport, state: RunState) -> DivergedError:
+    return DivergedError(
         f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
         f"(training.max_bad_steps), the last one step {report.step}; they did not change the weights. "
         "The last checkpoint is good: start a new run from it (model.init_from) with a lower "

@@ -51,7 +51,7 @@ class Run(Generic[Asked]):
     """
 
     def __init__(self, verb: str, asked: Asked, resume: bool, given: Path):
-        """`given`: the folder that the command names, which may hold the runs of several seeds."""
+        """`given`: the folder that the command names, which may hold the runs of seeds or folds."""
         self.verb, self.asked, self.resume = verb, asked, resume
         self.resume_command = resume_command(verb, given)
         self.folder = RunFolder(Path(asked.output_dir), type(asked))

@@ -64,34 +64,45 @@ def find_foreign(root: Path, is_taken: bool, overwrite: bool) -> list[str]:
 def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
     """Remove what bertcli wrote in a run folder, except its store, its lock and its note.
 
-    `own_part`: the folder of a seed that stays. Returns the files in the run's folders that bertcli did not
-    write. Raises `OSError` if a file cannot be removed.
+    `own_part`: the folder of a seed or fold that stays. Returns the files in the run's folders that bertcli
+    did not write. Raises `OSError` if a file cannot be removed.
     """
     if read_note(root, "run") is None:
         return []
     layout = RunLayout(root)
-    model, checkpoints = layout.model, layout.checkpoints
-    sweep([root, checkpoints, model])
-    left = remove_own(model, keep=model.is_symlink())
-    for path in sorted(checkpoints.iterdir()) if checkpoints.is_dir() else []:
-        left += remove_own(path) if is_step(path) or is_best(path) else [path]
-    left += _remove_events(layout.tensorboard)
-    for folder in (model, checkpoints, layout.tensorboard):
+    sweep([root])
+    left = [*remove_model(layout), *remove_checkpoints(layout), *_remove_events(layout.tensorboard)]
+    for folder in (layout.model, layout.checkpoints, layout.tensorboard):
         with suppress(OSError):
             folder.rmdir()
-    for path in seed_folders(root):
+    for path in part_folders(root):
         if path != own_part:
-            left += _remove_seed(path)
+            left += _remove_part(path)
     for name in FILES:
         if _is_own(root / name):
             (root / name).unlink()
     return left
 
 
+def remove_model(layout: RunLayout) -> list[Path]:
+    """Remove the final model of a run as `remove_run`."""
+    sweep([layout.model])
+    return remove_own(layout.model, keep=layout.model.is_symlink())
+
+
+def remove_checkpoints(layout: RunLayout) -> list[Path]:
+    """Remove the checkpoints of a run, and its best model, as `remove_run`."""
+    sweep([layout.checkpoints])
+    left = []
+    for path in sorted(layout.checkpoints.iterdir()) if layout.checkpoints.is_dir() else []:
+        left += remove_own(path) if is_step(path) or is_best(path) else [path]
+    return left
+
+
 def removed_paths(root: Path) -> list[Path]:
     """The files and folders in which `remove_run` removes what bertcli wrote; some may not exist."""
     own = [root / name for name in (*FILES, *FOLDERS)]
-    return [*own, *(path for folder in seed_folders(root) for path in removed_paths(folder))]
+    return [*own, *(path for folder in part_folders(root) for path in removed_paths(folder))]
 
 
 def check_spared(removed: Iterable[Path], inputs: Iterable[Input], advice: str) -> None:
@@ -108,12 +119,12 @@ def check_spared(removed: Iterable[Path], inputs: Iterable[Input], advice: str) 
             )
 
 
-def seed_folders(root: Path) -> list[Path]:
-    """The runs of seeds in a run folder."""
-    return [path for path in RunLayout(root).seed_folders() if read_note(path, "run") is not None]
+def part_folders(root: Path) -> list[Path]:
+    """The runs of seeds or folds in a run folder."""
+    return [path for path in RunLayout(root).part_folders() if read_note(path, "run") is not None]
 
 
-def _remove_seed(root: Path) -> list[Path]:
+def _remove_part(root: Path) -> list[Path]:
     left = remove_run(root)
     (root / NOTE).unlink()
     if is_lock(lock := RunLayout(root).lock):
@@ -228,8 +239,8 @@ class RunFolder(RunLayout, Generic[Config]):
     def accept(self, config: BaseModel, own_part: Path | None = None) -> None:
         """Write the config of a run that can start; only now remove the run that it overwrites.
 
-        Files that killed processes left are removed too. `own_part`: the folder of a seed of the new run,
-        which stays.
+        Files that killed processes left are removed too. `own_part`: the folder of a seed or fold of
+        the new run, which stays.
         """
         with disk_errors(f"output_dir {self.root} could not be emptied"):
             sweep([self.root, self.checkpoints, self.model])

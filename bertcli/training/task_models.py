@@ -20,6 +20,7 @@ from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
+from bertcli.tasks.labels import kept_outputs
 from bertcli.tasks.supervised import LabeledBatch, LabeledTask, build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.optimizer import freeze
@@ -43,6 +44,8 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
     )
     model, report, frozen = loaded.model, loaded.report, config.training.freeze_layers
     say(f"model: {source}, {len(report.loaded)} tensors loaded")
+    if loaded.before:
+        say(f"  {kept_outputs(loaded.before, task.labels)}")
     if report.new:
         say(f"  new: {', '.join(report.new)}")
     if report.left_aside:

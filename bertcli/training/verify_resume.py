@@ -145,6 +145,8 @@ def _at_most(limit: int, steps: int | Auto) -> int | Auto:
 
 
 def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfig, int]:
+    if config.folds is not None:
+        config = with_values(config, {"fold": config.fold or 1})
     tokenizer = Tokenizer.load(resolve_model(config.model))
     data = load_labeled_data(config, tokenizer, lambda line: None)
     order = data.order(config.training.batch_size, config.training_seed)
@@ -168,7 +170,7 @@ def _watched(config: PretrainConfig | FinetuneConfig, root: Path, steps: int) ->
     verb, folder = "pretrain", root
     if isinstance(config, FinetuneConfig):
         verb = "finetune"
-        folder = RunLayout(root).seed(config.seeds[0]) if config.seeds else root
+        folder = RunLayout(root).part(next(iter(config.parts), ""))
     every = config.evaluation.every_steps
     assert every is not None
     return WatchedRun(

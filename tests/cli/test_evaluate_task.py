@@ -66,7 +66,7 @@ def test_every_task_has_its_metrics(run_bertcli, models, kind, task, rows, metri
     code, out, _ = run_bertcli("evaluate", models / kind, "--data", models / file, *options)
     assert code == 0
     assert out.splitlines()[0].split() == ["task", task]
-    assert f"loss{' ' * 18}{measured['loss']:.4f}" in out
+    assert f"loss{' ' * 24}{measured['loss']:.4f}" in out
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -119,6 +119,39 @@ def test_the_wrong_cases_as_a_table_are_those_of_the_json_lines(
             case["prediction"]["label"],
             case["right"],
         )
+
+
+def test_suspect_labels_of_a_file(run_bertcli, models, tmp_path):
+    given = ["evaluate", models / "classification", "--data", models / "classification.tsv", "--json"]
+    code, out, err = run_bertcli(*given, "--suspect-labels", tmp_path / "suspects.jsonl")
+    found = [json.loads(line) for line in (tmp_path / "suspects.jsonl").read_text().splitlines()]
+    assert (code, json.loads(out)["rows"], len(found) > 0) == (0, 6, True)
+    assert f"{len(found)} rows with a likely wrong label are in {tmp_path / 'suspects.jsonl'}" in err
+    assert all(each["given"] == each["columns"]["gold"] != each["suggested"] for each in found)
+    assert [each["score"] for each in found] == sorted(each["score"] for each in found)
+    assert run_bertcli(*given, "--suspect-labels", tmp_path / "suspects.csv")[0] == 0
+    with open(tmp_path / "suspects.csv", newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert [(row["where"], row["gold"], row["given"]) for row in table] == [
+        (each["where"], each["given"], each["given"]) for each in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tokens", "--data", "tokens.conll"], "--suspect-labels: is for type: classification"),
+        (["classification"], "is no run with folds that have ended"),
+        (["classification", "--skip-bad"], "--skip-bad: only with --data or --corpus; leave it out"),
+        (["pretrained", "--corpus", "classics"], "--suspect-labels: only with --data; leave it out"),
+    ],
+)
+def test_suspect_labels_that_cannot_be_found(run_bertcli, models, tmp_path, arguments, message):
+    kind, *others = [models / each if each == "tokens.conll" else each for each in arguments]
+    code, out, err = run_bertcli("evaluate", models / kind, *others, "--suspect-labels", tmp_path / "a.csv")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not (tmp_path / "a.csv").exists()
 
 
 def test_bad_rows_are_an_error_or_left_out(run_bertcli, models, tmp_path):

@@ -65,6 +65,21 @@ def test_the_model_goes_to_stdout_and_the_rest_to_stderr(
     assert scores["verdict"]["baseline"] == {"accuracy": 27 / 32}
 
 
+def test_going_on_with_other_labels_says_which_outputs_are_kept(
+    run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
+) -> None:
+    assert run_bertcli("finetune", write_config(tmp_path / "first.yaml", config))[0] == 0
+    more = (files / "train.tsv").read_text(encoding="utf-8") + "advert\tBuy two, get one\n" * 2
+    (tmp_path / "more.tsv").write_text(more, encoding="utf-8")
+    changes = {"model": config["output_dir"], "output_dir": str(tmp_path / "second")}
+    task = config["task"] | {"train": str(tmp_path / "more.tsv")}
+    path = write_config(tmp_path / "second.yaml", config | changes | {"task": task})
+    code, _, err = run_bertcli("finetune", path)
+    assert code == 0
+    assert "\n  kept the outputs of ham, spam; new: advert\n" in err
+    assert "  new: classifier" not in err
+
+
 def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     run_bertcli: Bertcli, config: dict[str, Any], files: Path, tmp_path: Path
 ) -> None:
@@ -74,7 +89,7 @@ def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     scores = json.loads(out)
     assert (code, scores["positive_label"]) == (0, "ham")
     assert scores["f1"] == scores["per_class"]["ham"]["f1"] > 0.9
-    assert f"\nf1 of ham             {scores['f1']:.4f}\n" in err
+    assert f"\nf1 of ham                   {scores['f1']:.4f}\n" in err
     assert f"step 1 held out: loss {scores['loss']:.3f} | accuracy 0.8438 | f1 of ham 0.9153 |" in err
     assert "\nbest by f1 of ham: step 1\n" in err
     assert f"| f1 of ham | {scores['f1']:.4f} |" in (tmp_path / "run" / "model" / "README.md").read_text()
@@ -85,7 +100,7 @@ def test_f1_says_of_which_label_it_is_and_another_can_be_chosen(
     _, out, _ = run_bertcli(*measure, "--json")
     assert json.loads(out)["positive_label"] == "ham"  # it is saved with the model
     _, out, _ = run_bertcli(*measure, "--positive-label", "spam")
-    assert "\nf1 of spam            0.0000\n" in out
+    assert "\nf1 of spam                  0.0000\n" in out
     code, _, err = run_bertcli(*measure, "--positive-label", "eggs")
     wrong = "'eggs' is not a label; the labels are ham, spam\n"
     assert (code, err.splitlines(keepends=True)[-1]) == (2, f"error: --positive-label: {wrong}")
@@ -100,10 +115,35 @@ def test_several_seeds(run_bertcli: Bertcli, config: dict[str, Any], tmp_path: P
     assert code == 0
     assert json.loads(out)["model"] == str(tmp_path / "run" / "model")
     assert "seed 2 (2 of 2)\n" in err
-    assert "\naccuracy              0." in err
-    assert "\nf1 of spam            0." in err
+    assert "\naccuracy                    0." in err
+    assert "\nf1 of spam                  0." in err
     assert " ± " in err
     assert "seed 2: warning: accuracy " in err
+
+
+def test_folds_and_the_labels_that_they_doubt(
+    run_bertcli: Bertcli, config: dict[str, Any], tmp_path: Path
+) -> None:
+    config["task"]["dev"] = None
+    path = write_config(tmp_path / "config.yaml", config | {"folds": 2})
+    code, out, err = run_bertcli("finetune", path, "--json")
+    assert code == 0
+    done = json.loads(out)
+    assert done["model"] == str(tmp_path / "run" / "model")
+    assert done["folds"]["runs"].keys() == {"1", "2"}
+    assert {"mean", "std"} == done["folds"]["metrics"]["accuracy"].keys()
+    assert "fold 2 (2 of 2)\n" in err
+    assert "of all 96 out-of-fold answers: 0." in err
+    assert "the final model learns from all rows for 0.3" in err
+    evaluate = ["evaluate", tmp_path / "run", "--suspect-labels", tmp_path / "suspects.tsv"]
+    code, out, err = run_bertcli(*evaluate, "--json")
+    assert (code, json.loads(out)["accuracy"]) == (0, done["accuracy"])
+    assert "rows with a likely wrong label are in" in err
+    code, text, _ = run_bertcli(*evaluate)
+    assert (code, f"accuracy                    {done['accuracy']:.4f}" in text) == (0, True)
+    (tmp_path / "run" / "out-of-fold.jsonl").write_text('{"where": 3}\n')
+    code, _, err = run_bertcli(*evaluate)
+    assert (code, "out-of-fold.jsonl: damaged" in err, "--resume" in err) == (2, True, True)
 
 
 def test_a_run_is_never_overwritten_unasked(

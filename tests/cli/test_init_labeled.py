@@ -111,6 +111,11 @@ def _trec(path: Path) -> None:
     path.write_text("".join(f"{label.upper()}:x {text}\n" for label, text in messages(80)))
 
 
+def _ticks(path: Path) -> None:
+    rows = [(text, "x" * (n % 2), "x" * (n % 3 == 0)) for n, (_, text) in enumerate(messages(80))]
+    write_csv(path, [("words", "toxic", "insult"), *rows])
+
+
 def _separated(separator: str) -> Callable[[Path], object]:
     return lambda path: write_csv(path, [("kind", "words, or more"), *messages(80)], separator)
 
@@ -123,11 +128,16 @@ def _separated(separator: str) -> Callable[[Path], object]:
         ("a.label", _trec, {"text": "text", "label": "label", "format": "trec"}),
         ("a.csv", _separated(";"), {"text": "words, or more", "label": "kind", "separator": ";"}),
         ("a.csv", _separated("|"), {"text": "words, or more", "label": "kind", "separator": "|"}),
+        (
+            "a.csv",
+            _ticks,
+            {"text": "words", "label": ["toxic", "insult"], "ticks": True, "multi_label": True},
+        ),
         ("a.txt", _separated("|"), {"format": "csv", "label": "kind", "separator": "|"}),
     ],
 )
 def test_layouts_of_labeled_files_pass_check_data(
-    run_bertcli, tmp_path: Path, name: str, write: Any, task: dict[str, str]
+    run_bertcli, tmp_path: Path, name: str, write: Any, task: dict[str, Any]
 ) -> None:
     write(tmp_path / name)
     write_model(tmp_path / "bert")
@@ -175,6 +185,6 @@ def test_labels_that_cannot_be_read_are_named_and_others_that_are_not_read(
     assert (code, out) == (2, "")
     assert "is an export of Label Studio without spans of a text, which cannot be read yet" in err
     assert "To pretrain on the texts alone: --for pretrain" in err
-    write_jsonl(tmp_path / "kinds.jsonl", [row | {"label": {"spam": True}} for row in rows])
+    write_jsonl(tmp_path / "kinds.jsonl", [row | {"label": {"spam": "sure"}} for row in rows])
     _, _, err = run_bertcli("init", "kinds.jsonl")
     assert "taken as a corpus to pretrain on, without label, which may be labels; for labeled rows" in err

@@ -29,7 +29,8 @@ def folder(tmp_path: Path) -> Path:
         shutil.copy(tmp_path / "train.tsv", root / place / "texts.tsv")
     for run in (root, root / SEED):
         shutil.copy(tmp_path / "train.tsv", run / "metrics.jsonl")
-        write_note(run, Note("run", {"metrics.jsonl": []}))
+        (run / "config.yaml").write_text("seeds: [3]\n")
+        write_note(run, Note("run", {"metrics.jsonl": [], "config.yaml": []}))
     shutil.copytree(tmp_path / "bert", root / "store/tokenizer")
     return tmp_path
 

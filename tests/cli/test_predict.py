@@ -118,6 +118,18 @@ def test_files_of_every_format_give_their_columns_and_answers_in_order(run_bertc
     assert all(row["label"] in LABELS["classification"] for row in rows(outputs[0]))
 
 
+def test_a_file_for_a_model_whose_labels_are_columns_needs_none_of_them(run_bertcli, tmp_path):
+    saved_task(tmp_path / "model", "multi-label")
+    settings = json.loads((tmp_path / "model" / "config.json").read_text())["bertcli_task"]
+    change_config(tmp_path / "model", bertcli_task=settings | {"label": list(LABELS["multi-label"])})
+    path = tmp_path / "rows.csv"
+    path.write_text("text\nthe cat\na dog\n")
+    for command in (["predict", tmp_path / "model", "--input"], ["suggest", tmp_path / "model", "--json"]):
+        code, out, err = run_bertcli(*command, path)
+        assert code == 0, err
+        assert {row["text"] for row in rows(out)} == {"the cat", "a dog"}
+
+
 def test_a_text_a_line_and_an_answer_for_each(run_bertcli, models, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\nthe cat\n\na dog\n")
@@ -245,3 +257,19 @@ def test_a_pretraining_model_is_refused(run_bertcli, tmp_path):
     code, _, err = run_bertcli("predict", tmp_path, "the cat")
     assert code == 2
     assert "this is a masked language model, not a fine-tuned model; fine-tune it first" in err
+
+
+def test_answers_below_a_probability_are_undecided(run_bertcli, models) -> None:
+    command = ("predict", models / "classification", "The cat.", "A dog.")
+    _, out, _ = run_bertcli(*command, "--json")
+    (sure,) = rows(out)
+    most = max(sure["probabilities"].values())
+    for minimum, label, undecided in ((most - 0.01, sure["label"], 0), (most + 0.01, None, 1)):
+        code, out, err = run_bertcli(*command, "--json", "--min-probability", str(minimum))
+        assert (code, rows(out)) == (0, [sure | {"label": label}])
+        assert err == f"{undecided} of 1 rows are undecided: below {minimum:g}\n"
+    code, out, _ = run_bertcli(*command, "--min-probability", "0.999")
+    assert "undecided" in out
+    code, out, err = run_bertcli("predict", models / "regression", "The", "A", "--min-probability", "0.5")
+    assert (code, out) == (2, "")
+    assert "have no single probability" in err

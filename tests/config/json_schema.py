@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ _SAYS_NOTHING = {"$schema", "$defs", "title", "description", "default"}
 _KNOWN = {
     *_SAYS_NOTHING,
     *("$ref", "anyOf", "const", "enum", "type", "properties", "required", "additionalProperties"),
-    *("items", "prefixItems", "minItems", "maxItems", "maxLength"),
+    *("items", "prefixItems", "minItems", "maxItems", "maxLength", "pattern"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 }
 
@@ -48,6 +49,8 @@ def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], where: st
         yield from _out_of_range(value, schema, where)
     elif isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
         yield f"{where}: {value!r} has more than {schema['maxLength']} characters"
+    elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield f"{where}: {value!r} does not match {schema['pattern']}"
 
 
 def _in_object(

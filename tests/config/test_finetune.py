@@ -136,7 +136,14 @@ def test_impossible_tasks_are_refused(task: dict, message: str):
         ({"seeds": []}, "seeds: list should have at least 1 item"),
         ({"seeds": [1, 2, 1]}, "seeds: a seed is given twice"),
         ({"seed": -1}, "seed: input should be greater than or equal to 0, got -1"),
-        ({"training": {"early_stopping": 2}}, "training.early_stopping needs task.dev or task.dev_fraction"),
+        (
+            {"training": {"early_stopping": 2}},
+            "training.early_stopping needs task.dev, task.dev_fraction or f",
+        ),
+        ({"folds": 1}, "folds: input should be greater than or equal to 2, got 1"),
+        ({"folds": 5, "seeds": [1, 2]}, "folds takes the place of seeds: leave out one or the other"),
+        ({"fold": 2}, r"fold: 2 is over the number of folds \(none\)"),
+        ({"folds": 3, "fold": 4}, r"fold: 4 is over the number of folds \(3\)"),
         ({"training": {"epochs": 0}}, "training.epochs: input should be greater than 0, got 0"),
         (
             {"training": {"warmup_ratio": 1.5}},
@@ -161,6 +168,25 @@ def test_impossible_tasks_are_refused(task: dict, message: str):
 def test_impossible_runs_are_refused(values: dict, message: str):
     with pytest.raises(UserError, match=message):
         config(**values)
+
+
+@pytest.mark.parametrize(
+    ("task", "folds", "message"),
+    [
+        ({"dev": "a"}, 5, "folds takes the place of task.dev: leave out one or the other"),
+        ({"dev_fraction": 0.1}, 5, "folds takes the place of task.dev_fraction"),
+        ({"group": "who"}, None, "task.group: nothing is split without task.dev_fraction or folds"),
+        ({"group": "who", "dev": "a"}, None, "task.group: nothing is split without"),
+        (
+            {"type": "sentence-embedding", "text": "a", "label": None},
+            5,
+            "folds: plain text has no right answers",
+        ),
+    ],
+)
+def test_folds_and_groups_contradict_other_keys(task: dict, folds: int | None, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        config(task, folds=folds)
 
 
 def test_a_pretraining_config_is_recognized() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bertcli.config.corpus import CorpusConfig
-from bertcli.config.languages import language_code
+from bertcli.config.corpus import CorpusConfig, language_code
 from bertcli.config.load import check_config, parse_yaml
 from bertcli.corpus.documents import split_sentences
 from bertcli.system.errors import UserError

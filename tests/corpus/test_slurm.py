@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.corpus import slurm
-from bertcli.corpus.engines import Placing, run_stages
+from bertcli.corpus import engines
+from bertcli.corpus.engines import Placing, Planned, run_stages, submit
 from bertcli.corpus.pieces import ERROR, Stage
-from bertcli.corpus.slurm import Planned, submit
 from bertcli.system.errors import UserError
 from tests.corpus.builds import contents, silent, write_corpus_folder
 from tests.small_runs import write_config
@@ -50,7 +49,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
-    monkeypatch.setenv("PYTHONPATH", str(Path(slurm.__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(engines.__file__).parents[2]))
     monkeypatch.chdir(tmp_path)
     return folder
 

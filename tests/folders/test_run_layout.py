@@ -40,5 +40,25 @@ def test_seeds_have_runs_of_their_own(tmp_path: Path) -> None:
     run = RunLayout(tmp_path)
     for name in ("seed-2", "seed-10", "seed-x", "seeds"):
         (tmp_path / name).mkdir()
-    assert [path.name for path in run.seed_folders()] == ["seed-10", "seed-2"]
-    assert run.seed(2) == tmp_path / "seed-2"
+    run.config.write_text("seeds: [2, 10]\n")
+    assert [path.name for path in run.part_folders()] == ["seed-10", "seed-2"]
+    assert run.part("seed-2") == tmp_path / "seed-2"
+
+
+def test_a_run_in_the_folder_of_another_one_is_no_part_of_it_unless_its_config_says_so(
+    tmp_path: Path,
+) -> None:
+    layout = RunLayout(tmp_path)
+    for name in ("seed-1", "fold-2", "final", "trial-003", "trial-003-seed-7", "mine"):
+        (tmp_path / name).mkdir()
+    assert layout.part_folders() == []
+    layout.config.write_text("seeds: null\nfolds: null\n")
+    assert layout.part_folders() == []
+    layout.config.write_text("seeds:\n- 1\nfolds: null\n")
+    assert [path.name for path in layout.part_folders()] == ["seed-1"]
+    assert RunLayout(tmp_path / "seed-1").is_part
+    layout.config.write_text("folds: 3\n")
+    assert [path.name for path in layout.part_folders()] == ["final", "fold-2"]
+    assert not RunLayout(tmp_path / "seed-1").is_part
+    layout.trials.touch()
+    assert RunLayout(tmp_path / "trial-003-seed-7").is_part

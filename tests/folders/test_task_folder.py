@@ -171,7 +171,6 @@ def test_the_same_task_goes_on_with_its_head(tmp_path, kind):
     ("source", "target", "labels", "new", "left_aside"),
     [
         ("classification", "classification", ("other", "labels", "here"), CLASSIFIER, CLASSIFIER),
-        ("classification", "classification", ("yes", "no", "maybe: é"), CLASSIFIER, CLASSIFIER),
         ("classification", "multi-label", LABELS["classification"], CLASSIFIER, CLASSIFIER),
         ("classification", "tokens", LABELS["classification"], CLASSIFIER, CLASSIFIER | POOLER),
         ("choices", "regression", (), CLASSIFIER, CLASSIFIER),
@@ -186,6 +185,42 @@ def test_another_task_or_other_labels_get_a_new_head(tmp_path, source, target, l
     assert set(loaded.report.left_aside) == left_aside
     assert loaded.labels == labels
     assert_same(loaded.model.body, before.body)
+
+
+OTHER_LABELS = {
+    "classification": ("new", "maybe: é", "yes", "newer"),
+    "multi-label": ("gray", "green", "pink"),
+    "tokens": ("O", "B-GPE", "I-GPE", "B-LOC", "I-LOC"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_LABELS)
+def test_labels_that_stay_keep_their_outputs_to_the_bit(tmp_path, kind):
+    labels, before = OTHER_LABELS[kind], saved_task(tmp_path / "task", kind)
+    saved_model(tmp_path / "pretrained")
+    torch.manual_seed(3)
+    all_new = load_for_finetuning(tmp_path / "pretrained", SETTINGS[kind], labels).model
+    torch.manual_seed(3)
+    loaded = load_for_finetuning(tmp_path / "task", SETTINGS[kind], labels)
+    assert (loaded.labels, loaded.before) == (labels, LABELS[kind])
+    assert loaded.report.new == loaded.report.left_aside == ()
+    assert_same(loaded.model.body, before.body)
+    for name in ("classifier.weight", "classifier.bias"):
+        own = loaded.model.get_parameter(name)
+        assert own.requires_grad
+        for number, label in enumerate(labels):
+            is_kept = label in LABELS[kind]
+            source = before if is_kept else all_new
+            row = source.get_parameter(name)[LABELS[kind].index(label) if is_kept else number]
+            assert torch.equal(own[number], row), (name, label)
+
+
+def test_another_order_of_the_labels_changes_that_of_the_outputs_alone(tmp_path):
+    before = saved_task(tmp_path, "classification").get_parameter("classifier.weight")
+    loaded = load_for_finetuning(tmp_path, SETTINGS["classification"], ("yes", "maybe: é", "no"))
+    assert torch.equal(loaded.model.get_parameter("classifier.weight"), before[[1, 2, 0]])
+    loaded = load_for_finetuning(tmp_path, SETTINGS["classification"], LABELS["classification"])
+    assert loaded.before == ()
 
 
 def test_going_on_with_pretraining_leaves_the_task_aside(tmp_path):

@@ -26,7 +26,7 @@ PLACE = Tagged(("O", "B-place"), (Entity("Rome", "place", 3, 7, 0.5),))
 
 def text(prediction: object, **columns: object) -> Predicted:
     example = TextExample("made.tsv, line 2", columns or {"text": "Wíth"}, ("Wíth",), None)
-    return Predicted(example, prediction, 0)  # pyright: ignore[reportArgumentType]
+    return Predicted(example, prediction, ())  # pyright: ignore[reportArgumentType]
 
 
 def readable(answer: Predicted) -> str:
@@ -36,7 +36,7 @@ def readable(answer: Predicted) -> str:
 def tagged(prediction: Tagged) -> Predicted:
     words, spans = ("to", "Rome"), ((0, 2), (3, 7))
     return Predicted(
-        TaggedExample("here", {"text": "to Rome"}, ("to Rome",), words, spans, None), prediction, 0
+        TaggedExample("here", {"text": "to Rome"}, ("to Rome",), words, spans, None), prediction, ()
     )
 
 
@@ -118,8 +118,8 @@ def test_a_line_to_read(answer: Predicted, line: str) -> None:
 def test_answers_and_choices_to_read() -> None:
     question = QuestionExample("here", {}, ("Who?", "It was he."), "1", None)
     found = Answered("he", 7, 9, 0.5, "he", 0.0)
-    assert readable(Predicted(question, found, 0)) == " 50.00%  he"
+    assert readable(Predicted(question, found, ())) == " 50.00%  he"
     none = Answered("", None, None, 0.75, "he", 1.0)
-    assert readable(Predicted(question, none, 0)) == " 75.00%  no answer in the text"
+    assert readable(Predicted(question, none, ())) == " 75.00%  no answer in the text"
     choices = ChoiceExample("here", {}, ("A",), ("yes", "no"), None)
-    assert readable(Predicted(choices, Chosen(1, [0.25, 0.75]), 0)) == " 75.00%  no\n 25.00%  yes"
+    assert readable(Predicted(choices, Chosen(1, [0.25, 0.75]), ())) == " 75.00%  no\n 25.00%  yes"

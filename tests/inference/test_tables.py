@@ -31,7 +31,7 @@ def test_binary_f1_says_of_which_label_it_is() -> None:
     scores = Scores({"": 0.25}, {}, tokens=100, metrics=metrics)
     assert scores_json(scores) == {"loss": 0.25, **metrics}
     assert scores_table(scores).split("\n")[1:] == [
-        "accuracy              0.7500",
+        "accuracy                    0.7500",
         "f1 of a label that is very long 0.5000",
     ]
     assert scores.numbers == {"accuracy": 0.75, "f1": 0.5}
@@ -40,8 +40,8 @@ def test_binary_f1_says_of_which_label_it_is() -> None:
 
 def test_columns_stand_below_each_other() -> None:
     assert scores_table(SCORES).split("\n") == [
-        "loss                  0.2500",
-        "accuracy              0.7500",
+        "loss                        0.2500",
+        "accuracy                    0.7500",
         "",
         "per_class               precision     recall      count",
         "ham                        1.0000     0.5000          2",

@@ -13,7 +13,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.reports.build import build_report, read_runs
 from bertcli.reports.page import ReportOptions
 from bertcli.training.pretraining import pretrain
-from bertcli.training.train import finetune_seeds
+from bertcli.training.train import finetune_parts
 from tests.finetunes import checked, run, spam_config, spam_files, write_model
 from tests.small_runs import small_config, write_corpus
 
@@ -107,8 +107,8 @@ def pretraining(folder: Path, **sections: Any) -> Path:
 def spam(folder: Path, **sections: Any) -> Path:
     """A run that tells spam from ham."""
     config = spam_config(spam_files(folder), **{"training": {"epochs": 1}, **sections})
-    if "seeds" in sections:
-        finetune_seeds(checked(config), resume=False, overwrite=False)
+    if checked(config).parts:
+        finetune_parts(checked(config), resume=False, overwrite=False)
     else:
         run(config)
     return folder / "run"

@@ -11,6 +11,8 @@ import pytest
 
 from bertcli.reports.run_view import RunView, State
 from bertcli.reports.scores import scores_of
+from bertcli.system.errors import UserError
+from bertcli.system.terminal import number
 from tests.finetunes import checked, spam_config
 from tests.reports.runs import ATTACK, ATTACKS, labeled, questions, report, spam, table
 
@@ -36,6 +38,17 @@ def test_the_matrix_holds_every_row_once(finetuned: Path) -> None:
     counts = [int(each) for each in cells.replace("·", "0").split() if each.isdecimal()]
     assert counts[2] == counts[0] + counts[1] == 27
     assert counts[5] == counts[3] + counts[4] == 5
+
+
+def test_probabilities_are_beside_the_shares_that_are_right(finetuned: Path) -> None:
+    answers = report(finetuned).text("answers")
+    said = answers.split("Probabilities and shares of right answers", 1)[1]
+    error, before = re.findall(
+        r"\) is ([\d.]+); without the temperature, the thin line, it was ([\d.]+\d)", said
+    )[0]
+    row = json.loads((finetuned / "metrics.jsonl").read_text().splitlines()[-1])
+    assert float(before) == pytest.approx(row["uncalibrated_error"], abs=0.01)
+    assert 0 < float(error) < float(before)
 
 
 def test_mistakes_are_those_of_the_dev_file_the_surest_first(finetuned: Path) -> None:
@@ -135,9 +148,9 @@ def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     found = report(run)
     assert "finished after 12 steps with 2 of 2 seeds" in found.head
     assert "seed-1: " in found.head
-    seeds = found.text("seeds")
+    seeds = found.text("several")
     assert seeds.startswith(
-        "Scores of each seed score mean range baseline seed-1 seed-2 what it means accuracy "
+        "Scores of each seed score mean deviation range baseline seed-1 seed-2 what it means accuracy "
     )
     assert " 0.844 " in seeds.split("share of right answers")[0]  # the share of ham among the dev rows
     assert "share of right answers; the best model is chosen by it" in seeds
@@ -149,6 +162,31 @@ def test_seeds_have_mean_and_range(tmp_path: Path) -> None:
     assert "stopped after 6 steps with 1 of 2 seeds" in unfinished.head
     assert unfinished.text("mistakes")
     assert "finished after 6 steps" in report(run / "seed-1").head
+
+
+def test_folds_have_their_scores_answers_and_suspects(tmp_path: Path) -> None:
+    run = spam(tmp_path, folds=2, task={"dev": None}, training={"epochs": 2, "learning_rate": 3e-3})
+    found = report(run)
+    assert "finished after" in found.head
+    assert "with 3 of 3 runs" in found.head
+    assert "final: " in found.head
+    several = found.text("several")
+    assert several.startswith(
+        "Scores of each fold score all rows mean deviation range baseline fold-1 fold-2 what it means acc"
+    )
+    assert "All 96 rows, answered for this report by models of folds that did not learn" in found.text(
+        "answers"
+    )
+    (count,) = re.findall(r"of ([0-9,]+) rows for which", found.text("suspects"))
+    assert int(count) > 0
+    assert "--suspect-labels" in found.text("suspects")
+    shutil.rmtree(run / "final")
+    summary = json.loads((run / "folds.json").read_text())["out_of_fold"]
+    said = found.text("answers").split("Probabilities and shares of right answers", 1)[1]
+    assert f"it was {number(summary['uncalibrated_error'])}." in said
+    (run / "folds.json").write_text("{}")
+    with pytest.raises(UserError, match=r"folds.json: missing or damaged .*--resume"):
+        report(run)
 
 
 def test_several_runs_are_compared_without_their_mistakes(finetuned: Path, tmp_path: Path) -> None:

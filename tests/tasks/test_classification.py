@@ -12,8 +12,9 @@ import torch.nn.functional as F
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.classification import Classification, label_weights
+from bertcli.tasks.classification import Classification
 from bertcli.tasks.examples import TextExample
+from bertcli.tasks.labels import label_weights
 from bertcli.tasks.supervised import LabeledBatch
 from tests.folders.folders import tiny_tokenizer
 

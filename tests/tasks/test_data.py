@@ -62,6 +62,29 @@ def test_the_dev_data_are_split_off_by_seed_whatever_the_seeds_of_the_runs(files
     assert texts(load(files, task=task, seed=8)[0]) != (train, dev)
 
 
+def test_a_fold_is_what_the_others_learn_from(files: Path) -> None:
+    task = {"dev": None}
+    data = load(files, task=task, folds=3)[0]
+    whole = [example.texts[0] for example in data.train.examples]
+    assert data.dev is None
+    folds = [texts(load(files, task=task, folds=3, fold=fold)[0]) for fold in (1, 2, 3)]
+    assert sorted(text for _, dev in folds for text in dev) == sorted(whole)
+    for train, dev in folds:
+        assert sorted(train + dev) == sorted(whole)
+    data = load(files, task=task, folds=3, fold=2)[0]
+    assert data.dev is not None
+    assert [whole[place] for place in data.dev.places] == folds[1][1]
+
+
+def test_a_label_of_another_fold_alone_has_an_output_and_no_weight(files: Path, tmp_path: Path) -> None:
+    table = "".join(f"{'once' if i == 7 else 'ham' if i % 2 else 'spam'}\tmessage {i}\n" for i in range(12))
+    (tmp_path / "train.tsv").write_text(f"label\tmessage\n{table}", encoding="utf-8")
+    task = {"dev": None, "train": str(tmp_path / "train.tsv"), "class_weights": "balanced"}
+    for fold in (1, 2, 3):
+        data = load(files, task=task, folds=3, fold=fold)[0]
+        assert data.task.labels == ("ham", "once", "spam")
+
+
 def test_class_weights(files: Path) -> None:
     rows = load(files)[0].train.examples
     ham = sum(example.label == "ham" for example in rows)

@@ -165,9 +165,53 @@ def test_columns_of_0_and_1_are_several_labels(tmp_path: Path, format: str, one:
     assert label_set(found, given) == ("food", "tech", "travel")
 
 
+@pytest.mark.parametrize(("yes", "no"), [("yes", "no"), ("Y", "N"), ("TRUE", "FALSE"), ("1.0", "0.0")])
+def test_yes_and_no_are_1_and_0(tmp_path: Path, yes: str, no: str):
+    path = write(tmp_path / "a.csv", f"text,food,tech,travel\na,{yes},{no},{yes}\nb,{no},{no},{no}\n")
+    assert [each.label for each in read(path, settings(**COLUMNS))] == [("food", "travel"), ()]
+
+
+@pytest.mark.parametrize("mark", ["x", "X", "1", "yes", "✓", " x "])
+def test_with_ticks_a_mark_says_that_a_label_fits(tmp_path: Path, mark: str):
+    path = write(tmp_path / "a.csv", f"text,food,tech,travel\na,{mark},,{mark}\nb,,0,no\n")
+    found = read(path, settings(**COLUMNS, ticks=True))
+    assert [each.label for each in found] == [("food", "travel"), ()]
+    path = write(tmp_path / "b.csv", f"text,food,tech,travel\na,{mark},?,\n")
+    with pytest.raises(UserError, match=r"column 'tech': \? is neither 0 nor 1"):
+        read(path, settings(**COLUMNS, ticks=True))
+
+
+def test_an_object_has_a_0_or_1_for_each_label(tmp_path: Path):
+    rows = [{"text": "a", "label": {"food": 1, "tech": 0.0, "x": True}}, {"text": "b", "label": {"food": 0}}]
+    found = read(write_jsonl(tmp_path / "a.jsonl", *rows), settings(multi_label=True))
+    assert [each.label for each in found] == [("food", "x"), ()]
+
+
+def test_rows_with_an_empty_cell_can_be_left_out(tmp_path: Path):
+    path = write(tmp_path / "a.csv", "text,label,food,tech,travel\na,x,1,0,1\nb,,,,\nc,y,0,0,0\n")
+    found = read(path, settings(skip_labels=[""]))
+    assert [each.label for each in found] == ["x", "y"]
+    assert [each.texts[0] for each in read(path, settings(skip_labels=[""], multi_label=True))] == ["a", "c"]
+    found = read(path, settings(**COLUMNS, skip_labels=[""]))
+    assert [each.label for each in found] == [("food", "travel"), ()]
+    assert len(read(path, settings(multi_label=True))) == 3
+    with pytest.raises(UserError, match="no label"):
+        read(path, settings())
+
+
+def test_ticks_are_for_several_columns():
+    with pytest.raises(ValueError, match="ticks is for several columns of labels"):
+        settings(ticks=True)
+
+
 def test_a_column_of_another_value_is_no_label(tmp_path: Path):
     path = write_jsonl(tmp_path / "a.jsonl", {"text": "a", "food": 1, "tech": 3, "travel": 0})
     with pytest.raises(UserError, match="column 'tech': 3 is neither 0 nor 1"):
+        read(path, settings(**COLUMNS))
+    path = write(tmp_path / "b.csv", "text,food,tech,travel\na,1,,0\n")
+    with pytest.raises(
+        UserError, match=r"column 'tech': nothing is neither 0 nor 1; .* with task\.ticks: true"
+    ):
         read(path, settings(**COLUMNS))
     with pytest.raises(UserError, match="no column 'travel'"):
         read(write(tmp_path / "a.csv", "text,food,tech\na,1,0\n"), settings(**COLUMNS))

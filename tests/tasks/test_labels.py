@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TaggedExample, TextExample
-from bertcli.tasks.labels import check_labels, label_set
+from bertcli.tasks.labels import check_labels, kept_outputs, label_set
 from tests.tasks.reading import questions, settings, words
 
 
@@ -95,3 +95,16 @@ def test_entities_that_the_training_file_lacks():
 def test_several_labels_are_each_checked():
     with pytest.raises(UserError, match="'c': 1 times"):
         check_labels(texts(("a", "c")), ("a", "b"), settings(multi_label=True))
+
+
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        ("bca", "kept the outputs of b, c, a, in another order"),
+        ("adb", "kept the outputs of a, b; new: d; gone: c"),
+        ("abcd", "kept the outputs of a, b, c; new: d"),
+        ("a", "kept the outputs of a; gone: b, c"),
+    ],
+)
+def test_what_became_of_the_outputs(after: str, line: str):
+    assert kept_outputs("abc", after) == line

@@ -139,6 +139,21 @@ def test_no_answer_is_given_above_the_threshold_alone():
         assert (prediction.best, prediction.null_difference) == ("cat", 1.5)
 
 
+def test_answers_settle_by_the_threshold_that_all_of_them_gave():
+    example = asked("the cat sat", "cat")
+    (item,) = made_task().encode([example], TOKENIZER)
+    logits_T2 = torch.full((item.length, 2), -torch.inf)
+    logits_T2[5] = torch.tensor([1.0, 2.0])  # cat
+    logits_T2[0] = torch.tensor([2.0, 2.5])  # [CLS], better by 1.5
+    task = made_task()
+    prediction = task.predict(example, [item], [logits_T2])
+    assert task.settled([prediction], task.settings) == [prediction]
+    for limit, answer in ((2.0, "cat"), (1.0, "")):
+        (settled,) = task.settled([prediction], made_task(null_threshold=limit).settings)
+        assert (settled.answer, settled.best) == (answer, "cat")
+    assert settled.as_json()["score"] == pytest.approx(1 / (1 + math.exp(-1.5)))
+
+
 def test_no_answer_is_as_good_as_in_the_window_where_it_is_worst():
     example = asked(LONG, "a mat")
     items = made_task().encode([example], TOKENIZER)

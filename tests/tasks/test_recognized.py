@@ -134,6 +134,55 @@ def test_several_labels_a_row(tmp_path: Path) -> None:
     assert keys(write_csv(tmp_path / "y.tsv", rows, "\t"))["multi_label"] is True
 
 
+FLAGS = ("toxic", "insult")
+
+
+@pytest.mark.parametrize(
+    ("cells", "more"),
+    [
+        ([("0", "1"), ("1", "0")], {}),
+        ([("yes", "no"), ("no", "yes")], {}),
+        ([("True", "False"), ("False", "True")], {}),
+        ([("x", ""), ("", "x"), ("", "")], {"ticks": True}),
+        ([("1", ""), ("", "1")], {"ticks": True}),
+        ([("0", "1"), ("1", "0"), ("", "")], {"skip_labels": [""]}),
+    ],
+)
+def test_a_column_for_each_label(tmp_path: Path, cells: list[Any], more: dict[str, Any]) -> None:
+    rows = [(text, *cells[number % len(cells)]) for number, (_, text) in enumerate(messages(30))]
+    found = find_task(seen(write_csv(tmp_path / "a.csv", [("message", *FLAGS), *rows])))
+    assert found.keys == {"type": "classification", "text": "message", "label": [*FLAGS], **more}
+    assert found.comments["label"] == "a yes or no in a column for each; or one of them, as label: toxic"
+    if more.get("skip_labels"):
+        assert found.comments["skip_labels"].startswith('"": 10 rows have no label yet; bertcli suggest says')
+
+
+def test_some_empty_cells_among_0_and_1_hide_no_label(tmp_path: Path) -> None:
+    rows = [
+        (text, number % 2, "" if number == 3 else number % 3 % 2)
+        for number, (_, text) in enumerate(messages(30))
+    ]
+    found = keys(write_csv(tmp_path / "a.csv", [("message", *FLAGS), *rows]))
+    assert found["label"] == [*FLAGS]
+
+
+def test_most_rows_may_have_no_label_yet(tmp_path: Path) -> None:
+    rows = [(text, label if number < 8 else "") for number, (label, text) in enumerate(messages(60))]
+    found = find_task(seen(write_csv(tmp_path / "a.csv", [("message", "label"), *rows])))
+    assert found.keys["skip_labels"] == [""]
+    assert found.comments["skip_labels"].startswith('"": 52 rows have no label yet')
+
+
+def test_an_object_of_labels(tmp_path: Path) -> None:
+    rows = [
+        {"text": text, "cats": {"ham": float(label == "ham"), "spam": float(label != "ham")}}
+        for label, text in messages(30)
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    assert can_be_labeled(seen(path))
+    assert keys(path) == {"type": "classification", "text": "text", "label": "cats", "multi_label": True}
+
+
 def test_tagged_words_in_json_lines(tmp_path: Path) -> None:
     rows = [{"tokens": ["Anna", "sleeps"], "ner_tags": ["B-PER", "O"]}] * 5
     assert keys(write_jsonl(tmp_path / "x.jsonl", rows)) == {

@@ -29,7 +29,11 @@ def labels(*names):
             {"type": "classification", "text": "text"},
             ("bad", "good"),
         ),
-        (classifier(), {"type": "classification", "text": "text"}, ("LABEL_0", "LABEL_1")),
+        (
+            classifier(),
+            {"type": "classification", "text": "text"},
+            ("LABEL_0", "LABEL_1"),
+        ),
         (
             classifier(num_labels=3),
             {"type": "classification", "text": "text"},

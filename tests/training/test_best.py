@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,20 @@ def test_patience_counts_evaluations_since_the_best(tmp_path: Path) -> None:
         settled.append(best.is_settled)
     assert settled == [False, False, False, False, True]
     assert best.step == 3
+
+
+def test_a_run_that_is_hopeless_is_settled_also_after_a_resume() -> None:
+    def is_hopeless(steps: Sequence[int], values: Sequence[float]) -> bool:
+        return (list(steps), list(values)) == ([1, 2], [0.5, 0.4])
+
+    best = BestModel(RunLayout(Path("nowhere")), "f1", None, is_hopeless=is_hopeless)
+    assert not best.is_settled
+    consider(best, 1, f1=0.5)
+    assert best.reason_to_stop(scores(f1=0.5)) is None
+    consider(best, 2, f1=0.4)
+    assert best.reason_to_stop(scores(f1=0.4)) == "other runs had a better f1 at this point"
+    best.read([{"split": "heldout", "step": step, "f1": f1} for step, f1 in ((1, 0.5), (2, 0.4))])
+    assert best.is_settled
 
 
 def test_of_equal_metrics_the_lower_loss_is_kept_also_after_a_resume() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.system.errors import UserError
-from bertcli.training.train import finetune_seeds
+from bertcli.training.train import finetune_parts
 from tests.faults import at_row, terminate
 from tests.finetunes import checked, run, spam_config, spam_files
 from tests.small_runs import small_config, write_config
@@ -20,17 +20,17 @@ def test_sigterm_in_the_last_step_of_a_seed_begins_no_other(tmp_path: Path) -> N
     with pytest.MonkeyPatch.context() as patch:
         at_row(patch, 6, terminate, "heldout")
         with pytest.raises(SystemExit):
-            finetune_seeds(own, resume=False, overwrite=False)
+            finetune_parts(own, resume=False, overwrite=False)
     assert (tmp_path / "run" / "seed-1").exists()
     assert not (tmp_path / "run" / "seed-2").exists()
-    finetune_seeds(own, resume=True, overwrite=False)
+    finetune_parts(own, resume=True, overwrite=False)
     assert (tmp_path / "run" / "model" / "model.safetensors").exists()
 
     other = own.model_copy(update={"seeds": [3]})
     (tmp_path / "run" / "seed-notes").mkdir()
     with pytest.raises(UserError, match="already has a run"):
-        finetune_seeds(other, resume=False, overwrite=False)
-    finetune_seeds(other, resume=False, overwrite=True)
+        finetune_parts(other, resume=False, overwrite=False)
+    finetune_parts(other, resume=False, overwrite=True)
     assert sorted(path.name for path in (tmp_path / "run").glob("seed-*")) == ["seed-3", "seed-notes"]
 
 

@@ -222,6 +222,28 @@ def test_the_best_threshold_of_dev_is_kept(
     assert kept == 0
 
 
+def test_probabilities_of_the_finished_model_have_the_temperature_and_thresholds_of_dev(
+    config: dict[str, Any], tmp_path: Path, run_bertcli: Callable[..., tuple[int, str, str]]
+) -> None:
+    done = run(config | {"task": config["task"] | {"threshold": "precision=0.8"}})
+    assert done.scores is not None
+    found, folder = done.scores.metrics, tmp_path / "run/model"
+    kept = json.loads((folder / "config.json").read_text())["bertcli_task"]
+    assert kept["temperature"] == found["temperature"]
+    assert kept["threshold"] == {"spam": found["threshold"]}
+    best, final = (
+        load_file(each / "model.safetensors") for each in (tmp_path / "run/checkpoints/best", folder)
+    )
+    for name, weight in final.items():
+        divided = best[name] / found["temperature"] if name.startswith("classifier.") else best[name]
+        torch.testing.assert_close(weight, divided)
+    _, printed, _ = run_bertcli("evaluate", str(folder), "--data", config["task"]["dev"], "--json")
+    evaluated = json.loads(printed)
+    assert evaluated["f1"] == found["f1"]
+    assert evaluated["uncalibrated_error"] == pytest.approx(found["uncalibrated_error"], abs=0.02)
+    assert {"temperature", "threshold"}.isdisjoint(evaluated)
+
+
 def steps_in_micro_batches(kind: str, micro_batch_size: int) -> list[StepReport]:
     """Five steps of 32 items of unequal length."""
     labels = LABELS.get(kind, ())

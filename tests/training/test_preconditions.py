@@ -14,7 +14,7 @@ from bertcli.corpus.build import prepare_store
 from bertcli.system.errors import UserError
 from bertcli.training.finetuning import finetune
 from bertcli.training.pretraining import pretrain
-from bertcli.training.train import finetune_seeds
+from bertcli.training.train import finetune_parts
 from tests.decided import recipe
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import small_config, write_corpus
@@ -73,7 +73,7 @@ def test_fine_tuning_writes_nothing_where_a_package_is_missing(tmp_path: Path, w
     seeds = config.model_copy(update={"seeds": [1, 2]})
     without(extra)
     before = sorted(tmp_path.iterdir())
-    for run, given in ((finetune, config), (finetune_seeds, seeds)):
+    for run, given in ((finetune, config), (finetune_parts, seeds)):
         with pytest.raises(UserError, match=rf"pip install 'bertcli\[{extra}\]'"):
             run(given, resume=False, overwrite=False)
     assert sorted(tmp_path.iterdir()) == before

@@ -11,7 +11,7 @@ import pytest
 
 from bertcli.system.errors import UserError
 from bertcli.training.metrics_log import MetricsLog
-from bertcli.training.train import finetune_seeds
+from bertcli.training.train import finetune_parts
 from tests.finetunes import Killed, checked, rows_but_times, run, spam_config, spam_files
 from tests.small_runs import read_rows
 
@@ -36,7 +36,7 @@ def config(files: Path, root: Path, **sections: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def done(files: Path) -> Path:
-    finetune_seeds(checked(config(files, files / "run")), resume=False, overwrite=False)
+    finetune_parts(checked(config(files, files / "run")), resume=False, overwrite=False)
     return files / "run"
 
 
@@ -80,7 +80,7 @@ def test_a_run_of_one_seed_is_that_of_seed(done: Path, files: Path, tmp_path: Pa
     alone = config(files, tmp_path / "alone", task=dev) | {"seed": 1, "seeds": None}
     run(alone)
     seeds = config(files, tmp_path / "seeds", task=dev) | {"seeds": [1]}
-    finetune_seeds(checked(seeds), resume=False, overwrite=False)
+    finetune_parts(checked(seeds), resume=False, overwrite=False)
     assert rows_but_times(tmp_path / "alone" / "metrics.jsonl") == rows_but_times(
         tmp_path / "seeds" / "seed-1" / "metrics.jsonl"
     )
@@ -101,12 +101,12 @@ def test_killed_in_the_second_run_it_ends_as_undisturbed(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MetricsLog, "write", write_and_die)
         with pytest.raises(Killed):
-            finetune_seeds(own, resume=False, overwrite=False)
+            finetune_parts(own, resume=False, overwrite=False)
     assert not (tmp_path / "run" / "model").exists()
     with pytest.raises(UserError, match="already has a run"):
-        finetune_seeds(own, resume=False, overwrite=False)
+        finetune_parts(own, resume=False, overwrite=False)
     capsys.readouterr()
-    finetune_seeds(own, resume=True, overwrite=False)
+    finetune_parts(own, resume=True, overwrite=False)
     said = capsys.readouterr().err
     assert f"{tmp_path / 'run' / 'seed-1'} is finished" in said
     assert f"resuming from {tmp_path / 'run' / 'seed-2' / 'checkpoints' / 'step-00000002'}, step 2" in said
@@ -119,22 +119,22 @@ def test_killed_in_the_second_run_it_ends_as_undisturbed(
 def test_the_folder_is_that_of_these_seeds(done: Path, files: Path, tmp_path: Path) -> None:
     own = config(files, done)
     with pytest.raises(UserError, match="already has a run"):
-        finetune_seeds(checked(own), resume=False, overwrite=False)
+        finetune_parts(checked(own), resume=False, overwrite=False)
     with pytest.raises(UserError, match=r"seeds: \[1, 2\] in the run, \[1, 3\] now"):
-        finetune_seeds(checked(own | {"seeds": [1, 3]}), resume=True, overwrite=False)
+        finetune_parts(checked(own | {"seeds": [1, 3]}), resume=True, overwrite=False)
     with pytest.raises(UserError, match=r"seeds: \[1, 2\] in the run, null now"):
         run(own | {"seeds": None}, resume=True)
     single = config(files, tmp_path / "run") | {"seeds": None}
     run(single)
     with pytest.raises(UserError, match=r"seeds: null in the run, \[1, 2\] now"):
-        finetune_seeds(checked(single | {"seeds": [1, 2]}), resume=True, overwrite=False)
+        finetune_parts(checked(single | {"seeds": [1, 2]}), resume=True, overwrite=False)
 
 
 def test_without_dev_data_the_first_runs_model_is_kept(
     files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = config(files, tmp_path / "run", task={"dev_fraction": None})
-    assert finetune_seeds(checked(own), resume=False, overwrite=False).scores is None
+    assert finetune_parts(checked(own), resume=False, overwrite=False).scores is None
     assert "the model of the first seed is kept" in capsys.readouterr().err
     models = [
         tmp_path / "run" / name / "model.safetensors" for name in ("model", "seed-1/model", "seed-2/model")
@@ -147,17 +147,17 @@ def test_a_config_that_cannot_run_leaves_the_folder_free(files: Path, tmp_path: 
     own = config(files, tmp_path / "run", task={"metric": "loss"})
     own["training"]["freeze_layers"] = 3
     with pytest.raises(UserError, match="freeze_layers"):
-        finetune_seeds(checked(own), resume=False, overwrite=False)
+        finetune_parts(checked(own), resume=False, overwrite=False)
     own["training"]["freeze_layers"] = 2
-    finetune_seeds(checked(own), resume=False, overwrite=False)
+    finetune_parts(checked(own), resume=False, overwrite=False)
 
 
 def test_an_overwritten_folder_keeps_nothing_of_the_seeds_before(files: Path, tmp_path: Path) -> None:
     own = config(files, tmp_path / "run")
-    finetune_seeds(checked(own), resume=False, overwrite=False)
+    finetune_parts(checked(own), resume=False, overwrite=False)
     begun = checked(own | {"model": str(tmp_path / "run" / "seed-2")})
     with pytest.raises(UserError, match="--overwrite would delete"):
-        finetune_seeds(begun, resume=False, overwrite=True)
-    finetune_seeds(checked(own | {"seeds": [3]}), resume=False, overwrite=True)
+        finetune_parts(begun, resume=False, overwrite=True)
+    finetune_parts(checked(own | {"seeds": [3]}), resume=False, overwrite=True)
     assert [path.name for path in tmp_path.glob("run/seed-*")] == ["seed-3"]
     assert json.loads((tmp_path / "run" / "seeds.json").read_text())["runs"].keys() == {"3"}

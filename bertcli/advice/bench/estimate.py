@@ -6,9 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bertcli.advice.bench.devices import SHARE_OF_PEAK, calculated, known_device, step_sizes
 from bertcli.advice.bench.plan import Plan, plan_finetuning, plan_pretraining
-from bertcli.advice.bench.probe import Probe, probe
+from bertcli.advice.bench.probe import SHARE_OF_PEAK, Probe, calculated, known_device, probe, step_sizes
 from bertcli.advice.bench.timing import device_name
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import DecidedLoop

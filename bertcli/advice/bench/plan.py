@@ -129,12 +129,14 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
             batch = LabeledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
             yield batch.micro_batches(Share(rows))
 
+    # With folds, the runs together learn as many rows as that many runs, and answer each row once.
     per_epoch = data.order(training.batch_size, config.training_seed).steps_per_epoch
-    seeds = len(config.seeds or [config.seed])
+    runs, passes = max(1, len(config.parts)), per_epoch / math.ceil(len(items) / training.batch_size)
     steps = max(1, round(training.epochs * per_epoch))
     evaluations = math.ceil(steps / (config.evaluation.every_steps or per_epoch))
     saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
     dev_tokens = num_tokens(data.dev.items) if data.dev else 0
+    is_of_folds = config.folds is not None and config.fold is None
     return Plan(
         training=training,
         architecture=model.architecture,
@@ -142,15 +144,11 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
         trained=sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
         length=max(item.length for item in items),
         predicted=0.0,
-        steps=seeds * steps,
-        tokens=seeds
-        * training.epochs
-        * labeled.tokens
-        * per_epoch
-        / math.ceil(len(items) / training.batch_size),
-        heldout_tokens=seeds * evaluations * dev_tokens,
-        kept=seeds * min(config.checkpoint.keep_last, saves),
-        models=seeds * (2 if data.dev else 1),
+        steps=runs * steps,
+        tokens=runs * training.epochs * labeled.tokens * passes,
+        heldout_tokens=evaluations * (labeled.tokens if is_of_folds else runs * dev_tokens),
+        kept=(runs + is_of_folds) * min(config.checkpoint.keep_last, saves),
+        models=runs * (2 if data.dev or is_of_folds else 1) + 2 * is_of_folds,
         task=task_models.trained_task(config, data.task, tokenizer),
         build=lambda: model,
         make_steps=make_steps,

@@ -17,12 +17,12 @@ from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
 from bertcli.system.errors import Finding
 from bertcli.system.remote import InputPath
-from bertcli.tasks.data import task_to_train
+from bertcli.tasks.data import divided, task_to_train
 from bertcli.tasks.data_report import Splits, cut_rows, figures, longer_rows, repeated_rows
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, has_lines, read_examples, settings_found
 from bertcli.tasks.label_doubts import label_doubts
-from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tasks.labels import check_labels, label_set
 from bertcli.tasks.supervised import Item
 from bertcli.tasks.table import LabeledFile
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -57,9 +57,9 @@ class LabeledCheck:
         self._settings = settings_found(config.task.settings, config.task.train)
         train = self._read(config.task.train)
         dev = None if config.task.dev is None else self._read(config.task.dev)
-        if config.task.dev_fraction is not None and train:
+        if dev is None and train:
             with failing(self.findings):
-                train, dev = split_dev(train, config.task.dev_fraction, config.seed)
+                train, dev, _ = divided(train, config)
         splits = {"train": train, "dev": dev} if dev else {"train": train}
         if train and (items := self._encode(splits, tokenizer)):
             self.figures = figures(splits, items, self._settings)

@@ -7,8 +7,7 @@ from typing import Any
 
 from bertcli.advice.init.files import Found, Seen, check_encodings
 from bertcli.advice.init.task import SOME_ROWS, read_table
-from bertcli.config.corpus import CorpusConfig
-from bertcli.config.languages import language_code
+from bertcli.config.corpus import CorpusConfig, language_code
 from bertcli.corpus.documents import read_paragraphs, split_sentences
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.language import likely_language

@@ -158,7 +158,7 @@ _LANGUAGE_ROWS = 400
 _MORE_EPOCHS = "of so many rows init takes no more epochs; raise training.epochs if the score still rises"
 _ORDER = (
     *("type", "train", "dev", "dev_fraction", "format", "separator", "columns", "encoding", "bad_bytes"),
-    *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "label_names"),
+    *("text", "choices", "first_choice", "label", "multi_label", "label_separator", "ticks", "label_names"),
     *(
         "skip_labels",
         "tag_scheme",

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bertcli.advice.bench.devices import KnownDevice, calculated
 from bertcli.advice.bench.plan import Plan, plan_pretraining
-from bertcli.advice.bench.probe import Probe, probe
+from bertcli.advice.bench.probe import KnownDevice, Probe, calculated, probe
 from bertcli.advice.bench.timing import matmul_rate
 from bertcli.advice.init.amount import Prepared
 from bertcli.advice.init.written import Request

@@ -21,8 +21,9 @@ from bertcli.system.urls import is_remote
 from bertcli.tasks.data_report import CUT, figures, overview
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import UNUSABLE, find_labeled_file, read_examples
-from bertcli.tasks.labels import check_labels, label_set, split_dev
+from bertcli.tasks.labels import check_labels, label_set
 from bertcli.tasks.places import misfits
+from bertcli.tasks.split import split_dev
 from bertcli.tasks.supervised import task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from bertcli.advice.bench.devices import known_device
+from bertcli.advice.bench.probe import known_device
 from bertcli.advice.init import fit_pretraining as fitting
 from bertcli.advice.init.amount import Amount, Prepared, measure_amount, prepared, that_fit, with_bytes
 from bertcli.advice.init.corpus import CorpusLook, look_at_corpus

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.advice.bench.devices import known_device
+from bertcli.advice.bench.probe import known_device
 from bertcli.advice.init import fit_pretraining as fitting
 from bertcli.advice.init.amount import Amount, Prepared
 from bertcli.advice.init.corpus import CorpusLook

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.config.clean import CleanConfig
-from bertcli.config.corpus import CorpusConfig
+from bertcli.config.corpus import CleanConfig, CorpusConfig
 from bertcli.corpus.clean.rules import EDGE, Rule, without_shared
 from bertcli.corpus.streams import import_extra
 from bertcli.system.remote import InputPath, RemotePath, Status

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal
 
-from bertcli.config.clean import CleanConfig
+from bertcli.config.corpus import CleanConfig
 from bertcli.corpus.language import other_language
 from bertcli.corpus.streams import import_extra
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bertcli.advice.bench.devices import KNOWN_DEVICES
 from bertcli.advice.bench.plan import Plan
-from bertcli.advice.bench.probe import Probe
+from bertcli.advice.bench.probe import KNOWN_DEVICES, Probe
 from bertcli.advice.init import fit_pretraining as fits
 from bertcli.advice.init.amount import Prepared, measure_amount, prepared
 from bertcli.advice.init.fit_pretraining import PretrainingFit, fit_pretraining

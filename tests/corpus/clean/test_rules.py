@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bertcli.config.clean import CleanConfig
+from bertcli.config.corpus import CleanConfig
 from bertcli.corpus.clean.rules import mended, reason_against, repeats_itself, without_shared, words_of
 from tests.corpus.builds import short_chapters
 

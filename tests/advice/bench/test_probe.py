@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bertcli.advice.bench.devices import KNOWN_DEVICES, known_device
+from bertcli.advice.bench.probe import KNOWN_DEVICES, known_device
 from bertcli.system.errors import UserError
 
 
