@@ -84,7 +84,8 @@ class FinetuneCheckpointConfig(Section):
     """Checkpoints: how often they are saved, and how many are kept."""
 
     every_steps: Count | None = None
-    """Steps between two checkpoints; null: a checkpoint follows each epoch."""
+    """Steps between two checkpoints; null: a checkpoint follows each epoch, but at least
+    20 steps after the last one."""
     keep_last: Count = 1
     """Number of latest checkpoints that are kept, besides the best one."""
 

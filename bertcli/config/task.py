@@ -259,7 +259,8 @@ class TaskConfig(TaskSettings):
     few_shot: bool = False
     """classification with one label a text: learn from few rows. The run first brings the vectors of texts
     with the same label near each other, and those with other labels apart; then it learns the labels
-    (Tunstall et al. 2022). An epoch reads every row several times."""
+    (Tunstall et al. 2022). An epoch reads every row several times. A BERT or RoBERTa gets one layer more, by
+    which its head reads the mean of the tokens."""
     metric: str | None = None
     """The metric that selects the best checkpoint; among equal ones, the lower loss decides. null: the task's
     default."""

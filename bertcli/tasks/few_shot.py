@@ -34,7 +34,7 @@ class FewShot(Classification, JointTask):
         return PairOrder([item.target for item in items], batch_size, seed, passes=PASSES)
 
     def outputs(self, model: nn.Module, batch: LabeledBatch) -> Tensor:
-        """The logits of all rows and their vectors, [rows, C + 2 D] (`model.task_models.SequenceModel`)."""
+        """The logits of all rows and their vectors, [rows, C + D] (`model.task_models.SequenceModel`)."""
         return model(*batch.rows, with_vectors=True)
 
     def terms(self, model: nn.Module, batch: LabeledBatch) -> dict[str, Term]:
@@ -46,8 +46,7 @@ class FewShot(Classification, JointTask):
         loss = self.term(outputs[:, :labels], batch).loss
         if batch.progress < CONTRAST:
             targets_B = torch.tensor([item.target for item in batch.items], device=outputs.device)
-            vectors_BD = torch.cat(self.answers(outputs[:, labels:], batch).chunk(2, dim=1))
-            contrast = like_and_unlike(vectors_BD, targets_B.repeat(2), TEMPERATURE)
+            contrast = like_and_unlike(self.answers(outputs[:, labels:], batch), targets_B, TEMPERATURE)
             loss = loss + len(batch.items) * contrast
         return Term(loss)
 

@@ -126,6 +126,11 @@ def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
     return checkpoint
 
 
+FEWEST_STEPS = 20
+"""Fewest steps between two checkpoints of a fine-tuning, unless `checkpoint.every_steps` says otherwise.
+To write weights and moments takes as long as several steps."""
+
+
 @dataclass(frozen=True)
 class Fit:
     """Everything that happens around the steps of a run."""
@@ -187,7 +192,9 @@ class Fit:
         return self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
 
     def _saves_after(self, step: int) -> bool:
-        every = self.prepared.config.checkpoint.every_steps
+        every, epoch = self.prepared.config.checkpoint.every_steps, self.prepared.steps_per_epoch
+        if every is None and epoch:
+            every = epoch * -(-FEWEST_STEPS // epoch)
         return step == self.prepared.branch_step or self._is_due(step, every)
 
     def _is_due(self, step: int, every: int | None) -> bool:

@@ -16,13 +16,12 @@ from safetensors.torch import load_file
 
 from bertcli.batches.share import Share
 from bertcli.config.task import TaskSettings
-from bertcli.model.task_models import build_task_model
+from bertcli.model.task_models import POOLED, append_mean_layer, build_task_model, pool
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.few_shot import CONTRAST, PASSES, FewShot, like_and_unlike
 from bertcli.tasks.supervised import LabeledBatch
 from bertcli.training.loop import joined
-from bertcli.training.task_models import pass_on
 from tests.finetunes import Killed, checked, kill_at, rows_but_times, run, spam_config, spam_files
 from tests.folders.folders import ODD, tiny_tokenizer
 from tests.small_runs import read_rows
@@ -58,6 +57,7 @@ def test_micro_batches_give_the_gradients_of_the_whole_step(progress: float) -> 
     items = task.encode(examples, tiny_tokenizer())
     torch.manual_seed(0)
     model = build_task_model("sequences", ODD, 3).eval()
+    append_mean_layer(model)
     whole = LabeledBatch(tuple(items), pad_id=0, progress=progress)
     expected = task.terms(model, whole)[""].loss
     expected.backward()
@@ -74,15 +74,31 @@ def test_micro_batches_give_the_gradients_of_the_whole_step(progress: float) -> 
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
 
 
-def test_the_new_head_reads_the_vectors_of_the_body() -> None:
-    model: Any = build_task_model("sequences", ODD, 3)
-    pass_on(model)
-    hidden = torch.randn(4, ODD.hidden) / 100
-    torch.testing.assert_close(model.pooler(hidden), hidden, rtol=1e-3, atol=1e-6)
-    other: Any = build_task_model("sequences", replace(ODD, family="distilbert"), 3)  # relu would cut them
-    before = other.pooler.dense.weight.clone()
-    pass_on(other)
-    assert torch.equal(other.pooler.dense.weight, before)
+def test_one_layer_more_gives_the_head_the_mean_of_the_tokens() -> None:
+    torch.manual_seed(0)
+    model: Any = build_task_model("sequences", ODD, 3).eval()
+    ids_BT, mask_BT = torch.randint(5, ODD.vocab_size, (4, 9)), torch.ones(4, 9, dtype=torch.bool)
+    mask_BT[1, 4:] = False
+    rows = ids_BT, torch.zeros_like(ids_BT), mask_BT
+    mean_BD = pool(model.body(*rows), mask_BT, "mean")
+    assert append_mean_layer(model)
+    assert model.architecture.layers == len(model.body.encoder.layers) == ODD.layers + 1
+    outputs = model(*rows, with_vectors=True)
+    torch.testing.assert_close(outputs[:, :3], model(*rows))
+    vectors_BD = outputs[:, 3:].atanh() / POOLED
+    torch.testing.assert_close(vectors_BD, F.layer_norm(mean_BD, (ODD.hidden,)), atol=0.2, rtol=0.0)
+    assert F.cosine_similarity(vectors_BD, F.layer_norm(mean_BD, (ODD.hidden,))).min() > 0.99
+
+
+@pytest.mark.parametrize(
+    "changes", [{"family": "distilbert"}, {"family": "albert", "layer_groups": 1}, {"pooling": "mean"}]
+)
+def test_no_layer_is_added_where_the_head_could_not_read_it(changes: dict[str, Any]) -> None:
+    """The head of DistilBERT has relu, which would cut the vectors."""
+    model = build_task_model("sequences", replace(ODD, **changes), 3)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    assert not append_mean_layer(model)
+    torch.testing.assert_close(model.state_dict(), before, rtol=0.0, atol=0.0)
 
 
 @pytest.fixture(scope="module")
