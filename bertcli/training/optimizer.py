@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import torch
@@ -190,16 +191,18 @@ def load_optimizer_tensors(
 
 
 def finetuning_rate(model: BodyModel) -> float:
-    """The peak rate for weights that are trained: 3.5e-3 x (root mean square of the matrices of the layers) x
-    (256 / hidden) ** 1.5. A BERT-base gets 3e-5, in the range of Devlin et al. 2019, appendix A.3.
+    """The peak rate for weights that are trained: 3.5e-3 x (median over the layers of the root mean square of
+    their matrices) x (256 / hidden) ** 1.5. A BERT-base gets 3e-5, in the range of Devlin et al. 2019,
+    appendix A.3.
 
     AdamW moves each weight by about the rate in a step, so that a step changes large weights by a smaller
     share. Muon leaves matrices two to four times as large as AdamW does. `LOG.md`, 2026-11-28.
     """
-    matrices = [matrix.detach() for name, matrix in model.named_parameters() if is_matrix(name, matrix)]
-    squares = sum(matrix.square().sum().item() for matrix in matrices)
-    size = math.sqrt(squares / sum(matrix.numel() for matrix in matrices))
-    return float(f"{3.5e-3 * size * (256 / model.architecture.hidden) ** 1.5:.1e}")
+    sizes = []
+    for layer in model.body.encoder.layers:
+        values = torch.cat([each.detach().flatten() for each in layer.parameters() if each.ndim == 2])
+        sizes.append(values.square().mean().sqrt().item())
+    return float(f"{3.5e-3 * median(sizes) * (256 / model.architecture.hidden) ** 1.5:.1e}")
 
 
 def learning_rate(
