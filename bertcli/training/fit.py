@@ -211,7 +211,7 @@ class Fit:
             self.progress.line(_bad_step(report, state))
         if state.bad_steps_in_row >= config.training.max_bad_steps:
             self.checkpoints.finish()
-            raise _diverged(report, state)
+            raise _diverged(report, state, self.run)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
         """Evaluate and log, and keep the model if it is the best so far.
@@ -284,10 +284,12 @@ def _bad_step(report: StepReport, state: RunState) -> str:
     )
 
 
-def _diverged(report: StepReport, state: RunState) -> DivergedError:
+def _diverged(report: StepReport, state: RunState, run: Run[Any]) -> DivergedError:
+    key, saved = "model.init_from" if run.verb == "pretrain" else "model", run.folder.steps()
+    start = f" from the last checkpoint ({key}: {saved[0]})" if saved else ""
     return DivergedError(
         f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
         f"(training.max_bad_steps), the last one step {report.step}; they did not change the weights. "
-        "The last checkpoint is good: start a new run from it (model.init_from) with a lower "
-        "training.learning_rate, a longer warm-up or training.precision: fp32"
+        f"Start a new run{start} with a lower training.learning_rate, a longer warm-up or "
+        "training.precision: fp32"
     )
