@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from bertcli.config.schema import LoggingConfig
 from bertcli.config.section import (
+    DEFAULT_SEED,
     MOST,
     ByMachine,
     ByRecipe,
@@ -16,6 +17,7 @@ from bertcli.config.section import (
     Positive,
     Rows,
     Section,
+    Seed,
     Weight,
     refuse_other_kind,
 )
@@ -95,9 +97,9 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
 
     output_dir: LocalPath
     """The folder of the run: config, metrics, checkpoints and model."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    seed: Seed = DEFAULT_SEED
     """Seed of head, order and dropout, and of the rows that `task.dev_fraction` splits off."""
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
+    seeds: Annotated[list[Seed], Field(min_length=1)] | None = None
     """Seeds of several runs, one run for each; the best run is kept. `seed` then only splits off the dev
     data."""
     folds: Annotated[int, Field(ge=2, le=100)] | None = None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.advice.init.files import Seen, full_suffix
+from bertcli.config.section import DEFAULT_SEED
 from bertcli.config.task import TaskSettings
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import trained_length
@@ -96,8 +97,6 @@ def shown_name(path: InputPath) -> str:
     return next((name for name, sample in LABELED.items() if sample == path), str(path))
 
 
-_SEED = 42
-"""The default seed of a config."""
 _HELD, _MULTIPLE = 0.98, 16
 """The share of the rows that `max_length` holds, and the number that it is a multiple of."""
 _LONGEST = 512
@@ -158,7 +157,7 @@ def look_at_rows(
     if "dev" not in splits:
         fraction = 0.1 if len(examples) >= 500 else 0.2
         try:
-            splits["train"], splits["dev"] = split_dev(examples, fraction, _SEED)
+            splits["train"], splits["dev"] = split_dev(examples, fraction, DEFAULT_SEED)
             keys["dev_fraction"], comments["dev_fraction"] = fraction, reason
         except UserError:
             comments["train"] = f"{len(examples)} rows, too few to split some off: nothing is evaluated"
