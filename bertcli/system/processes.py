@@ -1,7 +1,9 @@
-"""Work distributed over processes of one thread each, with results in order."""
+"""Work distributed over processes, with results in order; the socket and the files that a process opens."""
 
+import contextlib
 import multiprocessing
 import os
+import socket
 import sys
 import threading
 from collections import deque
@@ -114,3 +116,25 @@ def _die_with_parent() -> None:
 
 def _work(*arguments: Any) -> Any:
     return _worker(*arguments)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; `port` 0: a free one. Raises `UserError` if there is no such address, or it is
+    taken."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"{host}:{port}: cannot be listened at: {reason}. Name a free one: --port, --host"
+        ) from None
+
+
+def raise_file_limit() -> None:
+    """Allow as many open connections as the system does."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
