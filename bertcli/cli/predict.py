@@ -240,7 +240,7 @@ def serve(
     from bertcli.inference.opened import Compute
     from bertcli.inference.serve import engine as engines
     from bertcli.inference.serve import server
-    from bertcli.system.processes import listen
+    from bertcli.system.processes import bound_socket
 
     key = os.environ.get(API_KEY)
     if api_key and not key:
@@ -248,7 +248,7 @@ def serve(
     if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
         raise UserError(f"{API_KEY}: expected ASCII characters without blanks at the ends; set another key")
     named, compute = model_names(models), Compute(device, precision)
-    listening = listen(host, port)
+    listening = bound_socket(host, port)
     chosen = None if engine == "auto" else engine
     served = [engines.open_served(name, path, compute, engine=chosen) for name, path in named.items()]
     if key is None and host not in ("127.0.0.1", "::1", "localhost"):

@@ -118,21 +118,25 @@ def _work(*arguments: Any) -> Any:
     return _worker(*arguments)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; `port` 0: a free one. Raises `UserError` if there is no such address, or it is
-    taken."""
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket at an address, which nobody can connect to before it listens; `port` 0: a free one.
+
+    Raises `UserError` if there is no such address, or another program listens at it.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=2048)
+        found = socket.socket(family, socket.SOCK_STREAM)
+        if os.name == "posix":  # an address that was just given up can be taken at once
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
     except (OSError, OverflowError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"{host}:{port}: cannot be listened at: {reason}. Name a free one: --port, --host"
-        ) from None
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        raise UserError(f"{host}:{port}: {reason}; name another address: --host, --port") from None
+    return found
 
 
 def raise_file_limit() -> None:
-    """Allow as many open connections as the system does."""
+    """Allow this process as many open files and connections as the system does."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -98,11 +98,7 @@ class Gate:
 
     async def _refuse(self, scope: Any, receive: Any, body: bytearray) -> Response | None:
         """Read the body; a response if the request must not reach the application."""
-        path = scope["path"]
-        if not self._has_key(scope):
-            message = "the key is missing or wrong: send Authorization: Bearer KEY"
-            return refusal(path, HTTPStatus.UNAUTHORIZED, message, www_authenticate="Bearer")
-        size = 0
+        path, may_ask, size = scope["path"], self._has_key(scope), 0
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 more = True
@@ -112,12 +108,18 @@ class Gate:
                         raise asyncio.CancelledError
                     part, more = message.get("body", b""), message.get("more_body", False)
                     size += len(part)
-                    if size <= MOST_BYTES and self._held + len(part) <= MOST_HELD:
+                    if may_ask and size <= MOST_BYTES and self._held + len(part) <= MOST_HELD:
                         body += part
                         self._held += len(part)
+                    elif body:  # the rest is read, because a client that writes does not see an answer
+                        self._held -= len(body)
+                        body.clear()
         except TimeoutError:
             message = f"the body did not come within {BODY_SECONDS:g} seconds"
             return refusal(path, HTTPStatus.REQUEST_TIMEOUT, message, connection="close")
+        if not may_ask:
+            message = "the key is missing or wrong: send Authorization: Bearer KEY"
+            return refusal(path, HTTPStatus.UNAUTHORIZED, message, www_authenticate="Bearer")
         if size > MOST_BYTES:
             message = f"the body has more than {MOST_BYTES:,} bytes; send the texts in several requests"
             return refusal(path, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
@@ -236,22 +238,17 @@ def build_app(models: Models, metrics: Metrics) -> FastAPI:
 class Server(uvicorn.Server):
     """The server of uvicorn: a signal lets it answer what is under way, a second one ends the process."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        super().__init__(
-            uvicorn.Config(
-                gate,
-                http=Connection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                timeout_keep_alive=IDLE_SECONDS,
-                server_header=False,
-                date_header=False,
-            )
-        )
+    def __init__(self, served: Sequence[Served], key: str | None) -> None:
+        """`key`: what clients must send; None: nothing."""
+        metrics, tokens = Metrics(), TOKENS[served[0].device.type]
+        self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
+        metrics.waiting.set_function(lambda: self.queue.waiting)
+        app = build_app(Models({each.name: each for each in served}, self.queue), metrics)
+        self._gate = Gate(app, metrics, key)
+        silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
+        own = {"http": Connection, "ws": "none", "lifespan": "off", "timeout_keep_alive": IDLE_SECONDS}
+        unsaid = {"server_header": False, "date_header": False}
+        super().__init__(uvicorn.Config(self._gate, **silent, **own, **unsaid))
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -277,17 +274,14 @@ class Server(uvicorn.Server):
         say("ending: requests that are under way are answered; a second signal ends at once")
         await asyncio.sleep(GRACE_SECONDS)
         await super().shutdown(sockets)
+        self.queue.close()
 
 
 def serve(served: Sequence[Served], listening: socket.socket, key: str | None) -> None:
-    """Answer requests at a socket until SIGTERM or Ctrl-C. `key`: what clients must send; None: nothing."""
+    """Answer requests at a socket until SIGTERM or Ctrl-C."""
     raise_file_limit()
     sys.setswitchinterval(SWITCH_SECONDS)
-    metrics = Metrics()
-    device = served[0].device.type
-    queue = Queue(TOKENS.get(device, TOKENS["cuda"]), seen=metrics.see, failed=log_failure)
-    metrics.waiting.set_function(lambda: queue.waiting)
-    app = build_app(Models({each.name: each for each in served}, queue), metrics)
+    server = Server(served, key)
     host, port = listening.getsockname()[:2]
     for each in served:
         say(f"{each.name}: {', '.join(each.kinds)}; computed by {each.engine} on {each.device}")
@@ -296,5 +290,4 @@ def serve(served: Sequence[Served], listening: socket.socket, key: str | None) -
     gc.collect()
     gc.freeze()  # else each full collection would go through all objects of torch, and all threads would wait
     with working(lambda: ""):
-        Server(Gate(app, metrics, key)).run([listening])
-    queue.close()
+        server.run([listening])
