@@ -248,9 +248,9 @@ def serve(
     if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
         raise UserError(f"{API_KEY}: expected ASCII characters without blanks at the ends; set another key")
     named, compute = model_names(models), Compute(device, precision)
-    listening = bound_socket(host, port)
     chosen = None if engine == "auto" else engine
-    served = [engines.open_served(name, path, compute, engine=chosen) for name, path in named.items()]
-    if key is None and host not in ("127.0.0.1", "::1", "localhost"):
-        say(f"warning: {host} can be reached by others, and no key is needed: set {API_KEY}")
-    server.serve(served, listening, key)
+    with bound_socket(host, port) as listening:
+        served = [engines.open_served(name, path, compute, engine=chosen) for name, path in named.items()]
+        if key is None and host not in ("127.0.0.1", "::1", "localhost"):
+            say(f"warning: {host} can be reached by others, and no key is needed: set {API_KEY}")
+        server.serve(served, listening, key)

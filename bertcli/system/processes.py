@@ -128,7 +128,11 @@ def bound_socket(host: str, port: int) -> socket.socket:
         found = socket.socket(family, socket.SOCK_STREAM)
         if os.name == "posix":  # an address that was just given up can be taken at once
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
+        try:
+            found.bind((host, port))
+        except OSError:
+            found.close()
+            raise
     except (OSError, OverflowError, UnicodeError) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise UserError(f"{host}:{port}: {reason}; name another address: --host, --port") from None

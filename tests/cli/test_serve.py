@@ -110,7 +110,7 @@ def test_the_key_comes_from_the_environment(models: Path) -> None:
         assert server.ask("a cat", Authorization="Bearer abc")
         assert server.ask("a cat", Authorization="Bearer abd") == 401
         assert server.end() == 0
-        assert "with the key" in server.said[1]
+        assert "with a key" in server.said[1]
         assert "abc" not in "".join(server.said)
 
 
@@ -151,6 +151,7 @@ def test_a_model_has_the_name_of_its_folder_or_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
     names = ["runs/spam", "runs/b/model", "runs/c/checkpoints/step-00000010", "d/onnx/model.onnx", "org/name"]
     assert list(model_names([*names, "x=runs/spam"])) == ["spam", "b", "c", "d", "org/name", "x"]
     (tmp_path / "a=b").mkdir()

@@ -122,22 +122,22 @@ def open_served(name: str, model: Path, compute: Compute, engine: Engine | None)
         if engine == "bertcli":
             raise UserError(f"--engine bertcli: {place.file} is an ONNX file, which onnxruntime runs")
         found: Any = (open_task if answers else open_encoder)(model, compute)[0]
-        return _served(name, folder, "onnxruntime", found)
+        return _served(name, folder, "onnxruntime", found=found)
     if task is None and pooling is None:
         loaded = load_model_folder(folder, pairs=False)
         if loaded.report.has("mlm_head"):
-            return _with_masks(name, folder, loaded, compute, engine=engine)
+            return _with_masks(name, folder, loaded, compute=compute, engine=engine)
     found = (open_task if answers else open_encoder)(folder, compute)[0]
     if engine == "bertcli" or not _can_export(found, engine):
-        return _served(name, folder, "bertcli", found)
+        return _served(name, folder, "bertcli", found=found)
     exported = _exported(folder, not answers)
     if exported is None:
-        return _served(name, folder, "bertcli", found)
+        return _served(name, folder, "bertcli", found=found)
     other = (open_task if answers else open_encoder)(exported, compute)[0]
     speeds = {} if engine else _speeds({"bertcli": found, "onnxruntime": other})
     if engine or math.prod(speeds["onnxruntime"]) > math.prod(speeds["bertcli"]):
-        return _served(name, folder, "onnxruntime", other, speeds=speeds)
-    return _served(name, folder, "bertcli", found, speeds=speeds)
+        return _served(name, folder, "onnxruntime", found=other, speeds=speeds)
+    return _served(name, folder, "bertcli", found=found, speeds=speeds)
 
 
 def _served(name: str, folder: Path, engine: Engine, found: Any, **others: Any) -> Served:
@@ -190,7 +190,7 @@ def _with_masks(name: str, folder: Path, loaded: Any, compute: Compute, engine: 
         precision=precision,
         batch_size=size,
     )
-    return _served(name, folder, "bertcli", embedder, masks=masks)
+    return _served(name, folder, "bertcli", found=embedder, masks=masks)
 
 
 def _can_export(found: Runner | Embedder, engine: Engine | None) -> bool:

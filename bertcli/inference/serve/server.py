@@ -244,7 +244,7 @@ class Server(uvicorn.Server):
         self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
         metrics.waiting.set_function(lambda: self.queue.waiting)
         app = build_app(Models({each.name: each for each in served}, self.queue), metrics)
-        self._gate = Gate(app, metrics, key)
+        self._gate, self._key = Gate(app, metrics, key), key
         silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
         own = {"http": Connection, "ws": "none", "lifespan": "off", "timeout_keep_alive": IDLE_SECONDS}
         unsaid = {"server_header": False, "date_header": False}
@@ -269,6 +269,9 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda loop, context: log_failure(context.get("exception")))
         await super().startup(sockets)
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        address, needs = f"[{host}]" if ":" in host else host, "with" if self._key else "without"
+        say(f"serving at http://{address}:{port} {needs} a key; Ctrl-C ends")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         say("ending: requests that are under way are answered; a second signal ends at once")
@@ -282,11 +285,8 @@ def serve(served: Sequence[Served], listening: socket.socket, key: str | None) -
     raise_file_limit()
     sys.setswitchinterval(SWITCH_SECONDS)
     server = Server(served, key)
-    host, port = listening.getsockname()[:2]
     for each in served:
         say(f"{each.name}: {', '.join(each.kinds)}; computed by {each.engine} on {each.device}")
-    needs = "with the key" if key else "without a key"
-    say(f"serving at http://{f'[{host}]' if ':' in host else host}:{port} {needs}; Ctrl-C ends")
     gc.collect()
     gc.freeze()  # else each full collection would go through all objects of torch, and all threads would wait
     with working(lambda: ""):
