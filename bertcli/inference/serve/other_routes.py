@@ -195,10 +195,13 @@ class Metrics:
 
 
 def log_failure(error: BaseException | None) -> None:
-    """Say that there was an error, and where. Its message is left out: it may hold a text."""
+    """Say that there was an error, and where. Its message is left out: it may hold a text.
+
+    `error`: None, where the event loop reports a fault without an error.
+    """
     places = traceback.extract_tb(error and error.__traceback__)
     where = f" at {places[-1].filename}:{places[-1].lineno}" if places else ""
-    say(f"failed: {type(error).__name__}{where}")
+    say(f"failed: {type(error).__name__ if error else 'a connection'}{where}")
 
 
 def refusal(path: str, status: int, message: str, **headers: str) -> Response:

@@ -9,7 +9,6 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import torch
-import torch.nn.functional as F
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
@@ -207,10 +206,11 @@ def _nearest(
         TextExample(f"text {number}", {"text": text}, (text,), label=None)
         for number, text in enumerate(texts, start=1)
     ]
+    vectors = iter(vectors_ND[len(queries) :])
     found = nearest(
         vectors_ND[: len(queries)],
         examples,
-        lambda some: F.normalize(vectors_ND[len(queries) :], dim=-1),
+        lambda some: torch.stack([next(vectors) for _ in some]),
         batch_size=len(examples),
         top=top,
     )
