@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,6 @@ from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 Engine = Literal["bertcli", "onnxruntime"]
-Opened = TypeVar("Opened", Runner, Embedder)
 
 
 @dataclass(frozen=True)
@@ -237,11 +236,11 @@ _ALONE, _LENGTHS = 32, range(8, 72, 4)
 
 
 @torch.inference_mode()
-def _speeds(engines: Mapping[str, Opened]) -> dict[str, list[float]]:
-    """Rows a second of each engine for one row of `_ALONE` tokens, and for `TOGETHER` rows of `_LENGTHS`."""
+def _speeds(engines: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Rows a second of each engine (its `Runner` or `Embedder`) for one row of `_ALONE` tokens, and for `TOGETHER` rows of `_LENGTHS`."""
     first = next(iter(engines.values()))
     tokenizer: Tokenizer = first.tokenizer
-    longest = getattr(first.model, "architecture").usable_positions  # noqa: B009
+    longest = first.model.architecture.usable_positions
     rows = [_row(tokenizer, min(length, longest)) for length in (_ALONE, *_LENGTHS)]
     batches = [batch_of(some, tokenizer.pad_id, first.device) for some in (rows[:1], rows[1:])]
     taken: dict[tuple[str, int], list[float]] = {}

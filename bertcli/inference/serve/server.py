@@ -246,9 +246,14 @@ class Server(uvicorn.Server):
         app = build_app(Models({each.name: each for each in served}, self.queue), metrics)
         self._gate, self._key = Gate(app, metrics, key), key
         silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
-        own = {"http": Connection, "ws": "none", "lifespan": "off", "timeout_keep_alive": IDLE_SECONDS}
-        unsaid = {"server_header": False, "date_header": False}
-        super().__init__(uvicorn.Config(self._gate, **silent, **own, **unsaid))
+        own: dict[str, Any] = {
+            "http": Connection,
+            "ws": "none",
+            "lifespan": "off",
+            "timeout_keep_alive": IDLE_SECONDS,
+        }
+        config = uvicorn.Config(self._gate, **silent, **own, server_header=False, date_header=False)
+        super().__init__(config)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
