@@ -237,7 +237,10 @@ _ALONE, _LENGTHS = 32, range(8, 72, 4)
 
 @torch.inference_mode()
 def _speeds(engines: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Rows a second of each engine (its `Runner` or `Embedder`) for one row of `_ALONE` tokens, and for `TOGETHER` rows of `_LENGTHS`."""
+    """Rows a second of each engine for one row of `_ALONE` tokens, and for `TOGETHER` rows of `_LENGTHS`.
+
+    `engines`: the name of each -> its `Runner` or `Embedder`.
+    """
     first = next(iter(engines.values()))
     tokenizer: Tokenizer = first.tokenizer
     longest = first.model.architecture.usable_positions
