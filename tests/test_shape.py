@@ -23,8 +23,8 @@ from tests.shape import (
 )
 
 FILE_LINES, BODY_LINES, PARAMETERS, UNNAMED, DOCUMENTED = 300, 60, 7, 3, 0.95
-BRITISH = re.compile(  # was_cancelled is a key of Label Studio's
-    r"colour|favour|honour|behaviour|neighbour|labell(ed|ing)|(?<!was_)cancell(ed|ing)|modell(ed|ing)|travell|fulfil\b"
+BRITISH = re.compile(  # was_cancelled is a key of Label Studio's, CancelledError a class of asyncio
+    r"colour|favour|honour|behaviour|neighbour|labell(ed|ing)|(?<!was_)cancell(ed(?!Error)|ing)|modell(ed|ing)|travell|fulfil\b"
     r"|(normal|initial|optim|serial|token|organ|recogn|summar|general|special|maxim|minim|random|categor"
     r"|regular|parallel|visual|util|priorit|standard|character|material|final|quant|vector|emphas)is(e|ing)"
     r"|analyse|\bcentre|defence|licence|artefact|judgement|catalogue|whilst|\bgrey|learnt|spoilt|\bspelt|burnt",

@@ -30,6 +30,7 @@ COMMANDS = {
     "suggest": "predict",
     "embed": "vectors",
     "similarity": "vectors",
+    "serve": "predict",
     "attention": "pages",
     "evaluate": "evaluate",
     "report": "pages",

@@ -1,12 +1,16 @@
-"""`bertcli predict`, `suggest`: the answers of a fine-tuned model for texts or rows; what to label next."""
+"""`bertcli predict`, `serve`: a model's answers, here or over HTTP; `suggest`: which rows to label next."""
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from bertcli.cli import options
 from bertcli.cli.options import argument, count, flag, option
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
+
+API_KEY = "BERTCLI_API_KEY"
+"""The environment variable with the key that clients of `serve` must send."""
 
 Text = Annotated[
     list[str] | None,
@@ -199,3 +203,54 @@ def suggest(
     cut.tell()
     if len(found) < number:
         say(f"only {len(found):,} rows differ from each other: they are all that is suggested")
+
+
+def serve(
+    models: list[str] = argument(
+        ..., "Models to serve; NAME=MODEL gives one another name than its folder's.", "MODEL"
+    ),
+    port: int = option(8000, "The port to listen at; 0: a free one.", min=0, max=65535),
+    host: str = option("127.0.0.1", "The address to listen at; 0.0.0.0: every one of this machine."),
+    engine: Literal["auto", "bertcli", "onnxruntime"] = option(
+        "auto", "What computes a model folder. auto: the faster one, measured at the start."
+    ),
+    api_key: bool = flag(f"Refuse to start unless {API_KEY} in the environment holds a key.", "--api-key"),
+    device: options.Device = "auto",
+    precision: options.PrecisionName = "fp32",
+) -> None:
+    """Answer requests over HTTP.
+
+    POST /v1/bertcli/predict, /embed, /similarity and /fill-mask give the objects that --json prints. Programs
+    that know text-embeddings-inference or OpenAI's embeddings find their routes: /embed, /rerank, /predict,
+    /v1/embeddings. /docs shows all of them, /info the models, /metrics numbers for Prometheus.
+
+    Requests that come together are computed together. Where clients must send a key, BERTCLI_API_KEY holds
+    it: Authorization: Bearer KEY. SIGTERM and Ctrl-C let the requests that are under way end.
+
+    Needs the extra serve: pip install 'bertcli[serve]'; with the extra onnx, onnxruntime computes where it is
+    faster.
+
+    Example: bertcli serve runs/spam --port 8000
+    """
+    from bertcli.corpus.streams import import_extra
+
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        import_extra(package, "serve", "requests are answered by FastAPI and uvicorn", doing="serving")
+    from bertcli.folders.locate import model_names
+    from bertcli.inference.opened import Compute
+    from bertcli.inference.serve import engine as engines
+    from bertcli.inference.serve import server
+    from bertcli.system.processes import bound_socket
+
+    key = os.environ.get(API_KEY)
+    if api_key and not key:
+        raise UserError(f"--api-key: {API_KEY} is not set in the environment; put the key there")
+    if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key != ""):
+        raise UserError(f"{API_KEY}: expected ASCII characters without blanks at the ends; set another key")
+    named, compute = model_names(models), Compute(device, precision)
+    chosen = None if engine == "auto" else engine
+    with bound_socket(host, port) as listening:
+        served = [engines.open_served(name, path, compute, engine=chosen) for name, path in named.items()]
+        if key is None and host not in ("127.0.0.1", "::1", "localhost"):
+            say(f"warning: {host} can be reached by others, and no key is needed: set {API_KEY}")
+        server.serve(served, listening, key)

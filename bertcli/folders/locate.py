@@ -3,7 +3,7 @@
 import contextlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from bertcli.folders.sentence_transformers import SENTENCE_FILES
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
 from bertcli.system.terminal import raw_stream, say, working
+from bertcli.system.urls import refuse_elsewhere
 from bertcli.tokenizer.folder import VOCABULARY_FILES
 
 SECONDS = 10.0
@@ -171,6 +172,31 @@ def resolve_model(path: Path | str) -> Path:
         )
     check_folder(found or path)
     return found or path
+
+
+_PLAIN_NAMES = re.compile(r"model|onnx|checkpoints|step-\d+|.*\.onnx")
+"""Names of folders and files inside a run, which do not say what model it is."""
+
+
+def model_names(given: Sequence[str]) -> dict[str, Path]:
+    """MODEL or NAME=MODEL, several times -> the models by name, which is that of the folder, or the hub id.
+
+    Raises `UserError` for a URL, and for two models with one name.
+    """
+    found: dict[str, Path] = {}
+    for each in given:
+        name, equals, model = each.partition("=")
+        if not equals or "/" in name or Path(each).exists():
+            name, model = "", each
+        path = Path(refuse_elsewhere(model))
+        if not name and not path.exists() and is_hub_id(model):
+            name = model
+        parts = [part for part in reversed(path.absolute().parts) if not _PLAIN_NAMES.fullmatch(part)]
+        name = name or parts[0]
+        if name in found:
+            raise UserError(f"{found[name]} and {path} have the same name; give one another: NAME={path}")
+        found[name] = path
+    return found
 
 
 def locate_init_from(config: PretrainConfig) -> PretrainConfig:

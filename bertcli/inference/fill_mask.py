@@ -1,6 +1,6 @@
 """Texts with masks -> the words that the model predicts for them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from bertcli.batches.batch import batch_of
 from bertcli.folders.model_folder import LoadedModel
 from bertcli.inference.lines import Line
-from bertcli.inference.predict import in_similar_lengths, only_numbers
+from bertcli.inference.predict import Answers, AsRead, in_similar_lengths, only_numbers
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.tokenizer.frame import Row
@@ -74,52 +74,95 @@ def fill_masks(
     Raises `UserError` as `LoadedModel.need`, if `top_k` is out of range, or (while iterating) if another line
     has no mask or is too long for the model.
     """
-    loaded.need("mlm_head")
-    tokenizer = loaded.tokenizer
-    candidates = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.special_ids]
-    if not 1 <= top_k <= len(candidates):
-        raise UserError(f"--top-k {top_k}: give a number from 1 to {len(candidates)} (the vocabulary)")
-    model = loaded.model.to(device).eval()
-    max_tokens = model.architecture.usable_positions
-    candidates_C = torch.tensor(candidates, device=device)
-
-    @torch.inference_mode()
-    def compute(rows: list[Row]) -> list[list[list[Prediction]]]:
-        batch = batch_of(rows, tokenizer.pad_id, device)
-        masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
-        logits_MV = model(*batch, masked_M).mlm_logits_MV
-        predictions = _top_predictions(only_numbers(logits_MV), candidates_C, top_k, tokenizer=tokenizer)
-        return [[next(predictions) for id_ in row.ids if id_ == tokenizer.mask_id] for row in rows]
-
+    filler = MaskFiller(loaded, device)
+    filler.check(top_k)
     said: list[str] = []
 
     def encode(some: list[Line]) -> list[Row]:
-        if not said and tokenizer.mask_token != _USUAL and any(_USUAL in line.text for line in some):
-            said.append(f"{_USUAL} is read as {tokenizer.mask_token}, the mask token of this model")
+        mask = loaded.tokenizer.mask_token
+        if not said and mask != _USUAL and any(_USUAL in line.text for line in some):
+            said.append(f"{_USUAL} is read as {mask}, the mask token of this model")
             say(said[0])
-        return _encode(some, tokenizer, max_tokens)
+        return filler.encode(some)
+
+    def compute(rows: list[Row]) -> list[list[list[Prediction]]]:
+        return filler.compute(rows, top_k)
 
     results = in_similar_lengths(lines, batch_size, encode=encode, compute=compute, count=count)
-    return (_filled(line.text, masks, tokenizer) for line, masks in results)
+    return (filler.filled(line.text, masks) for line, masks in results)
 
 
-def _encode(lines: list[Line], tokenizer: Tokenizer, max_tokens: int) -> list[Row]:
-    """The row of each line."""
-    mask = tokenizer.mask_token
-    texts = [line.text.replace(_USUAL, mask) for line in lines]
-    rows = []
-    for line, text, ids in zip(lines, texts, tokenizer.encode_with_masks(texts), strict=True):
-        if mask not in text and text.strip():
-            hint = f"; write it as {mask}" if mask.lower() in text.lower() else ""
-            raise UserError(f"{line.where}: no {mask} in {_shortened(line.text)!r}{hint}")
-        if ids.count(tokenizer.mask_id) != text.count(mask):
+class MaskFiller:
+    """A model with an MLM head, which fills the masks of rows. Raises `UserError` as `LoadedModel.need`."""
+
+    def __init__(self, loaded: LoadedModel, device: torch.device) -> None:
+        loaded.need("mlm_head")
+        self.tokenizer, self._device = loaded.tokenizer, device
+        self._model = loaded.model.to(device).eval()
+        special = self.tokenizer.special_ids
+        candidates = [i for i in range(self.tokenizer.vocab_size) if i not in special]
+        self._candidates_C = torch.tensor(candidates, device=device)
+
+    def check(self, top_k: int) -> None:
+        """Raise `UserError` unless there are so many words."""
+        if not 1 <= top_k <= len(self._candidates_C):
             raise UserError(
-                f"{line.where}: this tokenizer does not find every {mask} in {_shortened(line.text)!r}; "
-                "write a blank on both sides of each"
+                f"--top-k {top_k}: give a number from 1 to {len(self._candidates_C)} (the vocabulary)"
             )
-        row = tokenizer.frame.row(ids)
-        rows.append(_checked(row, max_tokens, line.where, mend="shorten the text or split it"))
-    return rows
+
+    def encode(self, lines: Sequence[Line]) -> list[Row]:
+        """The row of each line. Raises `UserError` for a text that has no mask, or is too long."""
+        tokenizer, mask = self.tokenizer, self.tokenizer.mask_token
+        texts = [line.text.replace(_USUAL, mask) for line in lines]
+        rows = []
+        for line, text, ids in zip(lines, texts, tokenizer.encode_with_masks(texts), strict=True):
+            if mask not in text and text.strip():
+                hint = f"; write it as {mask}" if mask.lower() in text.lower() else ""
+                raise UserError(f"{line.where}: no {mask} in {_shortened(line.text)!r}{hint}")
+            if ids.count(tokenizer.mask_id) != text.count(mask):
+                raise UserError(
+                    f"{line.where}: this tokenizer does not find every {mask} in {_shortened(line.text)!r}; "
+                    "write a blank on both sides of each"
+                )
+            longest = self._model.architecture.usable_positions
+            row = tokenizer.frame.row(ids)
+            rows.append(_checked(row, longest, line.where, mend="shorten the text or split it"))
+        return rows
+
+    @torch.inference_mode()
+    def compute(self, rows: Sequence[Row], top_k: int) -> list[list[list[Prediction]]]:
+        """The `top_k` predictions for each mask of each row, the likeliest first."""
+        tokenizer = self.tokenizer
+        batch = batch_of(rows, tokenizer.pad_id, self._device)
+        masked_M = (batch.ids_BT == tokenizer.mask_id).flatten().nonzero()[:, 0]
+        logits_MV = only_numbers(self._model(*batch, masked_M).mlm_logits_MV)
+        predictions = _top_predictions(logits_MV, self._candidates_C, top_k, tokenizer=tokenizer)
+        return [[next(predictions) for id_ in row.ids if id_ == tokenizer.mask_id] for row in rows]
+
+    def filled(self, text: str, masks: list[list[Prediction]]) -> FilledText:
+        """A text with the predictions for its masks."""
+        return _filled(text, masks, self.tokenizer)
+
+
+class Masks(Answers):
+    """(line, number of words for each mask) -> `FilledText`."""
+
+    def __init__(self, filler: MaskFiller) -> None:
+        self.filler = filler
+
+    def encode(self, question: tuple[Line, int]) -> AsRead:
+        line, top_k = question
+        self.filler.check(top_k)
+        (row,) = self.filler.encode([line])
+        return AsRead((line, top_k, row), row.length)
+
+    def compute(self, several: Sequence[AsRead]) -> list[FilledText]:
+        lines, numbers, rows = zip(*(each.content for each in several), strict=True)
+        found = self.filler.compute(rows, max(numbers))
+        return [
+            self.filler.filled(line.text, [mask[:top_k] for mask in masks])
+            for line, top_k, masks in zip(lines, numbers, found, strict=True)
+        ]
 
 
 def _checked(row: Row, max_tokens: int, where: str, mend: str) -> Row:

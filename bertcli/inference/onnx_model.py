@@ -3,6 +3,7 @@
 The names of inputs and outputs are those that transformers' classes use, as do the files on the hub.
 """
 
+import mmap
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,17 @@ class OnnxModel(nn.Module):
         mask = torch.ones_like(ids_BT) if mask_BT is None else mask_BT
         (logits_1B,) = self.run(ids_BT[None], segments_BT[None], mask[None])
         return logits_1B.mT
+
+
+def is_quantized(model: nn.Module) -> bool:
+    """True for an ONNX file that rounds its activations, on one scale for all rows of a batch.
+
+    The names of its operators stand in the file as they are.
+    """
+    if not isinstance(model, OnnxModel):
+        return False
+    with open(model.file, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(b"DynamicQuantize") >= 0
 
 
 def _open(file: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -14,6 +15,7 @@ from bertcli.batches.share import in_parts
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.task_folder import LoadedTask
+from bertcli.inference.onnx_model import is_quantized
 from bertcli.system.errors import UserError
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import Example
@@ -207,3 +209,53 @@ def predict_stream(runner: Runner, examples: Iterable[Any]) -> Iterator[Predicte
         items = runner.task.encode(some, runner.tokenizer)
         own = [list(group) for _, group in groupby(items, key=lambda item: item.example)]
         yield from map(Predicted, some, runner.predict(some, items), own)
+
+
+@dataclass(frozen=True, slots=True)
+class AsRead:
+    """A text, or a row of texts, as the model reads it.
+
+    Attributes:
+        content: the rows, with what the answer needs beside them.
+        tokens: the tokens of all rows.
+        dropped: the tokens that are in no row.
+    """
+
+    content: Any
+    tokens: int
+    dropped: int = 0
+
+
+class Answers(ABC):
+    """One kind of answer of one model. `together` is false if an answer depends on its batch."""
+
+    together: bool = True
+
+    @abstractmethod
+    def encode(self, question: Any) -> AsRead:
+        """The rows of one question. Raises `UserError` for one that the model cannot read."""
+
+    @abstractmethod
+    def compute(self, several: Sequence[AsRead]) -> list[Any]:
+        """The answer to each question, in order. Raises `UserError` if the model gives no numbers."""
+
+
+class Predictions(Answers):
+    """Examples of a task -> `inference.predict.Predicted`."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner, self.together = runner, not is_quantized(runner.model)
+
+    def encode(self, question: Example) -> AsRead:
+        task, tokenizer = self.runner.task, self.runner.tokenizer
+        (example,) = task.at_words([question], task.settings, tokenizer)
+        items = task.encode([example], tokenizer)
+        tokens = sum(row.length for item in items for row in item.rows)
+        return AsRead((example, items), tokens, sum(item.dropped for item in items))
+
+    def compute(self, several: Sequence[AsRead]) -> list[Predicted]:
+        examples = [each.content[0] for each in several]
+        items = [replace(item, example=n) for n, each in enumerate(several) for item in each.content[1]]
+        predictions = self.runner.predict(examples, items)
+        own = [each.content[1] for each in several]
+        return [Predicted(*each) for each in zip(examples, predictions, own, strict=True)]

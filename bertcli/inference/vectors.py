@@ -19,15 +19,15 @@ from bertcli.batches.batch import batch_of
 from bertcli.corpus.streams import import_extra
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.sentence_transformers import SentencePooling
-from bertcli.inference.onnx_model import OnnxModel
+from bertcli.inference.onnx_model import OnnxModel, is_quantized
 from bertcli.inference.outputs import CutRows, aside
-from bertcli.inference.predict import by_length, in_buffers, only_numbers
+from bertcli.inference.predict import Answers, AsRead, by_length, in_buffers, only_numbers
 from bertcli.model.task_models import PooledModel, pool
 from bertcli.system.errors import UserError
 from bertcli.system.files import is_cut, refuse_special
 from bertcli.system.hardware import Precision, autocast
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.text_task import Windows
+from bertcli.tasks.text_task import Divided, Windows
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -72,22 +72,34 @@ class Embedder:
 
         The model must be in evaluation mode.
         """
-        positions = self.model.architecture.usable_positions
-        longest = positions if self.pooling.max_length is None else self.pooling.max_length
-        own = self.pooling
-        windows = Windows(own.windows, longest, own.doc_stride, most=own.max_windows)
         for some in in_buffers(texts, self.batch_size):
-            encoded = self.tokenizer.encode_batch([text.texts[0] for text in some])
-            divided = [windows.divide(ids, None, self.tokenizer.frame) for ids in encoded]
-            rows = [row for each in divided for row in each.rows]
-            lengths = [row.length for row in rows]
-            self.count(lengths)
-            vectors_RD = torch.stack(by_length(rows, self.batch_size, self._compute))
-            vectors_ND = windows.join(vectors_RD, [len(each.rows) for each in divided], lengths)
-            for text, vector_D, each in zip(some, vectors_ND, divided, strict=True):
-                if own.normalize and len(each.rows) > 1:
-                    vector_D = F.normalize(vector_D, dim=-1)  # the mean of unit vectors is shorter
+            divided = self.divide([text.texts[0] for text in some])
+            for text, vector_D, each in zip(some, self.vectors(divided), divided, strict=True):
                 yield Embedded(text.texts[0], vector_D, each.dropped)
+
+    def divide(self, texts: Sequence[str]) -> list[Divided]:
+        """The rows of each text."""
+        windows, frame = self._windows, self.tokenizer.frame
+        return [windows.divide(ids, None, frame) for ids in self.tokenizer.encode_batch(texts)]
+
+    def vectors(self, divided: Sequence[Divided]) -> list[Tensor]:
+        """The vector_D of each text, fp32 on the CPU, from its rows."""
+        rows = [row for each in divided for row in each.rows]
+        lengths = [row.length for row in rows]
+        self.count(lengths)
+        vectors_RD = torch.stack(by_length(rows, self.batch_size, self._compute))
+        vectors_ND = self._windows.join(vectors_RD, [len(each.rows) for each in divided], lengths)
+        return [
+            # The mean of unit vectors is shorter.
+            F.normalize(vector_D, dim=-1) if self.pooling.normalize and len(each.rows) > 1 else vector_D
+            for vector_D, each in zip(vectors_ND, divided, strict=True)
+        ]
+
+    @property
+    def _windows(self) -> Windows:
+        own, positions = self.pooling, self.model.architecture.usable_positions
+        longest = positions if own.max_length is None else own.max_length
+        return Windows(own.windows, longest, own.doc_stride, most=own.max_windows)
 
     def matrix(self, texts: Iterable[TextExample], cut: CutRows) -> Tensor:
         """The vectors of `texts`, fp32 [texts, hidden] on the CPU; `cut` counts them."""
@@ -102,6 +114,20 @@ class Embedder:
         if self.pooling.normalize:
             vectors_BD = F.normalize(vectors_BD, dim=-1)
         return list(only_numbers(vectors_BD.cpu()))
+
+
+class Vectors(Answers):
+    """Texts -> their vectors, fp32 [hidden]."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder, self.together = embedder, not is_quantized(embedder.model)
+
+    def encode(self, question: str) -> AsRead:
+        (divided,) = self.embedder.divide([question])
+        return AsRead(divided, sum(row.length for row in divided.rows), divided.dropped)
+
+    def compute(self, several: Sequence[AsRead]) -> list[Tensor]:
+        return self.embedder.vectors([each.content for each in several])
 
 
 @dataclass(frozen=True)

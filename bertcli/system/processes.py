@@ -1,7 +1,9 @@
-"""Work distributed over processes of one thread each, with results in order."""
+"""Work distributed over processes, with results in order; the socket and the files that a process opens."""
 
+import contextlib
 import multiprocessing
 import os
+import socket
 import sys
 import threading
 from collections import deque
@@ -114,3 +116,33 @@ def _die_with_parent() -> None:
 
 def _work(*arguments: Any) -> Any:
     return _worker(*arguments)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket at an address, which nobody can connect to before it listens; `port` 0: a free one.
+
+    Raises `UserError` if there is no such address, or another program listens at it.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+        if os.name == "posix":  # an address that was just given up can be taken at once
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, port))
+        except OSError:
+            found.close()
+            raise
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        raise UserError(f"{host}:{port}: {reason}; name another address: --host, --port") from None
+    return found
+
+
+def raise_file_limit() -> None:
+    """Allow this process as many open files and connections as the system does."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

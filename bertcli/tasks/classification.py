@@ -53,6 +53,9 @@ class Classified(Prediction):
         probabilities_C = logits_C.sigmoid() if self.multi_label else logits_C.softmax(dim=-1)
         return dict(zip(self.names, probabilities_C.tolist(), strict=True))
 
+    def label_scores(self, raw: bool) -> dict[str, float]:
+        return dict(zip(self.names, self.logits_C.tolist(), strict=True)) if raw else self.probabilities
+
     def decided(self, least: float) -> Self:
         if self.multi_label:
             return super().decided(least)

@@ -29,13 +29,23 @@ from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
 
 LARGEST, FINEST = 1e30, 1e-5
 """Largest number that can be learned; least standard deviation that fp32 can hold, as a share of the mean."""
+ONLY_OUTPUT = "LABEL_0"
+"""The name that transformers gives a single output."""
 
 
 @dataclass(frozen=True)
 class Value(Prediction):
-    """A predicted number."""
+    """A predicted number. `logit`: the model's output, if the number is its sigmoid."""
 
     value: float
+    logit: float | None = None
+
+    def label_scores(self, raw: bool) -> dict[str, float]:
+        output = self.value if self.logit is None else self.logit
+        return {ONLY_OUTPUT: output if raw else torch.tensor(output).sigmoid().item()}
+
+    def as_json(self) -> dict[str, Any]:
+        return {"value": self.value}
 
     def readable(self, example: TextExample) -> str:
         """The number, and the text."""
@@ -88,7 +98,9 @@ class Regression(TextTask):
         problem, activation = "regression", "linear.Identity"
         if settings.sigmoid:  # with this type transformers computes the same loss
             problem, activation = "multi_label_classification", "activation.Sigmoid"
-        keys = super().config_keys(settings, ["LABEL_0"])  # transformers takes the number of outputs from it
+        keys = super().config_keys(
+            settings, [ONLY_OUTPUT]
+        )  # transformers takes the number of outputs from it
         return keys | {"problem_type": problem} | score_keys(settings, activation)
 
     def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:
@@ -111,7 +123,7 @@ class Regression(TextTask):
     def predict(self, example: TextExample, items: Items, logits: Logits) -> Value:
         (logit,) = self.logits_of_text(logits)
         if self.settings.sigmoid:
-            return Value(float(logit.sigmoid()))
+            return Value(float(logit.sigmoid()), float(logit))
         return Value(float(logit) * self.standardization.scale + self.standardization.mean)
 
     def is_right(self, example: TextExample, prediction: Value) -> bool:

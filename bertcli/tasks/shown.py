@@ -118,6 +118,11 @@ class Prediction:
         """How near another answer is, from 0 (sure) to 1; None: the answer has no probability."""
         return None
 
+    def label_scores(self, raw: bool) -> Mapping[str, float]:
+        """The probability of each label, or its logit if `raw`; empty if a text's answer is no label and no
+        number."""
+        return {}
+
     def as_json(self) -> dict[str, Any]:
         """What `bertcli predict --json` prints for it, beside the text: its fields."""
         return dict(vars(self))

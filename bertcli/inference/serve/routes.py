@@ -1,0 +1,253 @@
+"""Requests with the objects of `--json`: their bodies, and the answers of the models that are asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import torch
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
+
+from bertcli.inference.inputs import example_of
+from bertcli.inference.lines import Line
+from bertcli.inference.outputs import beside, row_json
+from bertcli.inference.predict import Answers, Predicted
+from bertcli.inference.serve.engine import Served
+from bertcli.inference.serve.queue import MOST_WAITING, Queue
+from bertcli.inference.vectors import nearest
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import TextExample
+
+MOST_KEYS = 32
+"""Most keys of a body, far more than any request has; each wrong one would be an error of its own."""
+OURS = "/v1/bertcli"
+
+Several = Annotated[list[str], Field(min_length=1, max_length=MOST_WAITING, fail_fast=True)]
+Texts = str | Several
+Rows = Annotated[list[str | Several], Field(min_length=1, max_length=MOST_WAITING, fail_fast=True)]
+
+
+class JsonRequest(Request):
+    """A request whose body, which `server.Gate` has read, is JSON of moderate depth in UTF-8."""
+
+    async def body(self) -> bytes:
+        return bytes(self.scope["body"])
+
+    async def json(self) -> Any:
+        """The value. Raises `HTTPException`, which FastAPI passes on, for anything else."""
+        try:
+            value = from_json(await self.body(), allow_inf_nan=False)
+        except ValueError as error:
+            raise HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, f"the body is not JSON: {error}") from None
+        if isinstance(value, dict) and len(value) > MOST_KEYS:
+            raise HTTPException(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"the body has {len(value):,} keys; /docs has those it takes"
+            )
+        return value
+
+
+class JsonRoute(APIRoute):
+    """A route whose handler gets a `JsonRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of FastAPI, on the request's body as `JsonRequest` reads it."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handle_json
+
+
+def json_response(value: Any) -> Response:
+    """The response with a value as JSON, which FastAPI does not look through again."""
+    return Response(json.dumps(value, ensure_ascii=False), media_type="application/json")
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a server by name, and the queue of what they are asked."""
+
+    served: Mapping[str, Served]
+    queue: Queue
+
+    def find(self, name: str | None, fits: Callable[[Served], Any], what: str) -> Served:
+        """The model of that name, or the first one that fits for None.
+
+        Raises `UserError` if there is none, or it does not fit; `what`: what it would have to do, in words.
+        """
+        if name is not None and name not in self.served:
+            raise UserError(f"model: {name!r} is not served here; give one of {', '.join(self.served)}")
+        asked = list(self.served.values()) if name is None else [self.served[name]]
+        found = next((served for served in asked if fits(served)), None)
+        if found is None:
+            others = "; ".join(f"{served.name} answers {', '.join(served.kinds)}" for served in asked)
+            raise UserError(f"no model here {what}: {others}")
+        return found
+
+    async def ask(self, answers: Answers | None, questions: Sequence[Any], uncut: bool = False) -> list[Any]:
+        """The values of the answers (`Queue.ask`)."""
+        assert answers is not None
+        return [each.value for each in await self.queue.ask(answers, questions, uncut)]
+
+    async def predict(self, served: Served, rows: Sequence[Sequence[str]], uncut: bool) -> list[Predicted]:
+        """The answer of a fine-tuned model to each row of texts."""
+        assert served.predictions is not None
+        settings = served.predictions.runner.task.settings
+        examples = [
+            example_of(row, f"row {number}", settings, how="as a list")
+            for number, row in enumerate(rows, start=1)
+        ]
+        return await self.ask(served.predictions, examples, uncut)
+
+
+class Asking(BaseModel):
+    """What every body of ours may have."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(None, description="The name of the model. Default: the first that can answer.")
+
+
+class PredictBody(Asking):
+    """Rows for a fine-tuned model."""
+
+    rows: str | Rows = Field(
+        description="A text, or a list of rows. A row is a text, or the list of its texts: a pair, a "
+        "question and its context, a text and its choices."
+    )
+    min_probability: float = Field(
+        0.0, ge=0, le=1, description="Leave answers with a lower probability undecided: their label is null."
+    )
+
+
+class EmbedBody(Asking):
+    """Texts that each get a vector."""
+
+    texts: Texts = Field(description="A text, or a list of texts.")
+
+
+class FillBody(Asking):
+    """Texts with masks."""
+
+    texts: Texts = Field(description="A text with [MASK] in it, or a list of such texts.")
+    top_k: int = Field(5, description="Number of words for each mask.")
+
+
+class SimilarityBody(Asking):
+    """Texts to compare with queries."""
+
+    queries: Texts = Field(description="A text, or a list of texts.")
+    texts: Texts = Field(description="The texts that each query is compared with.")
+    top: int = Field(10, ge=1, description="Number of texts for each query.")
+
+
+def listed(texts: str | list[str]) -> list[str]:
+    """The texts as a list."""
+    return [texts] if isinstance(texts, str) else texts
+
+
+def add_routes(router: APIRouter, models: Models) -> None:
+    """Add our routes."""
+
+    @router.post(f"{OURS}/predict", tags=["bertcli"])
+    async def predict(body: PredictBody) -> Response:
+        """The objects of `bertcli predict --json`, one for each row."""
+        served = models.find(body.model, lambda each: each.predictions, "is fine-tuned")
+        rows = [listed(row) for row in listed(body.rows)]  # pyright: ignore[reportArgumentType]
+        found = await models.predict(served, rows, uncut=False)
+        return json_response([_decided(each, body.min_probability) for each in found])
+
+    @router.post(f"{OURS}/embed", tags=["bertcli"])
+    async def embed(body: EmbedBody) -> Response:
+        """The objects of `bertcli embed --json`, one for each text."""
+        served = models.find(body.model, lambda each: each.vectors, "gives vectors")
+        texts = listed(body.texts)
+        vectors = await models.ask(served.vectors, texts)
+        pairs = zip(texts, vectors, strict=True)
+        return json_response([{"text": text, "vector": vector_D.tolist()} for text, vector_D in pairs])
+
+    @router.post(f"{OURS}/fill-mask", tags=["bertcli"])
+    async def fill_mask(body: FillBody) -> Response:
+        """The objects of `bertcli predict-mask --json`, one for each text."""
+        served = models.find(body.model, lambda each: each.masks, "fills masks")
+        lines = [Line(text, f"text {number}") for number, text in enumerate(listed(body.texts), start=1)]
+        found = await models.ask(served.masks, [(line, body.top_k) for line in lines])
+        return json_response([each.as_json() for each in found])
+
+    @router.post(f"{OURS}/similarity", tags=["bertcli"])
+    async def similarity(body: SimilarityBody) -> Response:
+        """The objects of `bertcli similarity --json`: for each query the nearest texts, the nearest first."""
+        served = models.find(body.model, lambda each: each.vectors, "gives vectors")
+        queries, texts = listed(body.queries), listed(body.texts)
+        vectors_ND = torch.stack(await models.ask(served.vectors, [*queries, *texts]))
+        return json_response(_nearest(queries, texts, vectors_ND, top=body.top))
+
+
+def _decided(answer: Predicted, least: float) -> dict[str, Any]:
+    prediction = answer.prediction.decided(least) if least else answer.prediction
+    return row_json(Predicted(answer.example, prediction, answer.items))
+
+
+def _nearest(
+    queries: Sequence[str], texts: Sequence[str], vectors_ND: torch.Tensor, top: int
+) -> list[dict[str, Any]]:
+    """The nearest texts to each query, as `bertcli similarity --json` prints them.
+
+    `vectors_ND` has the vectors of the queries, then those of the texts.
+    """
+    examples = [
+        TextExample(f"text {number}", {"text": text}, (text,), label=None)
+        for number, text in enumerate(texts, start=1)
+    ]
+    vectors = iter(vectors_ND[len(queries) :])
+    found = nearest(
+        vectors_ND[: len(queries)],
+        examples,
+        lambda some: torch.stack([next(vectors) for _ in some]),
+        batch_size=len(examples),
+        top=top,
+    )
+    answers = []
+    for query, some in zip(queries, found, strict=True):
+        for rank, near in enumerate(some, start=1):
+            where = {"query": query, "rank": rank, "similarity": near.similarity, "where": near.example.where}
+            answers.append(beside(near.example.columns, where))
+    return answers
+
+
+def described(schema: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The routes of a schema of OpenAPI by their tags, for the page `/docs`."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items():
+            content = route.get("requestBody", {}).get("content", {}).get("application/json", {})
+            name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+            body = schema.get("components", {}).get("schemas", {}).get(name, {})
+            keys = [
+                {
+                    "name": key,
+                    "kind": _kind(each),
+                    "default": json.dumps(each["default"]) if each.get("default") is not None else "",
+                    "is_required": key in body.get("required", ()),
+                    "description": each.get("description", ""),
+                }
+                for key, each in body.get("properties", {}).items()
+            ]
+            found = {"path": path, "method": method.upper(), "what": route["description"], "body": keys}
+            groups.setdefault(route["tags"][0], []).append(found)
+    return groups
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """The type of a key in words, such as `string or list of string`."""
+    kinds = [_kind(each) for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    if schema.get("type") == "array":
+        kinds = [f"list of {_kind(schema['items'])}"]
+    return " or ".join(kinds) or schema.get("type", "object")

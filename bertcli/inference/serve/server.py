@@ -1,0 +1,298 @@
+"""The server: which requests get through, what is counted, what signals do; nothing of a text in any log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import hmac
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+
+import uvicorn
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from prometheus_client import generate_latest
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from bertcli.inference.serve.engine import Served
+from bertcli.inference.serve.other_routes import (
+    Metrics,
+    add_other_routes,
+    log_failure,
+    refusal,
+    refuse_errors,
+    refused,
+)
+from bertcli.inference.serve.queue import TOKENS, Overloaded, Queue
+from bertcli.inference.serve.routes import JsonRoute, Models, add_routes, described, json_response
+from bertcli.reports.page import page
+from bertcli.system.processes import raise_file_limit
+from bertcli.system.terminal import say, working
+
+MOST_BYTES = 2_000_000
+"""Largest body of a request."""
+MOST_HELD = 64_000_000
+"""Most bytes of all bodies whose requests are not answered yet; their texts take a few times as much."""
+HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 10.0, 30.0, 60
+"""Seconds that a client has for the headers and for the body of a request, and for its next request."""
+GRACE_SECONDS = 0.25
+"""Seconds after a signal in which requests still come in: those that were sent before it."""
+OPEN_PATHS = ("/", "/docs", "/health", "/openapi.json")
+"""Paths that show nothing of the models, and need no key."""
+SWITCH_SECONDS = 0.0005
+"""Time after which a thread must let another one run. Python's own, ten times as long, would let the thread
+that answers wait after each operation of torch."""
+
+
+class Gate:
+    """The application around FastAPI's: keys, sizes and times of requests, errors, metrics.
+
+    Attributes:
+        is_ending: whether the server ends, and each answer closes its connection.
+    """
+
+    def __init__(self, app: FastAPI, metrics: Metrics, key: str | None) -> None:
+        self._app, self._metrics, self._key, self._held = app, metrics, key, 0
+        self._paths = {*app.openapi()["paths"], *OPEN_PATHS}
+        self.is_ending = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request of ASGI."""
+        begun, path = time.monotonic(), scope["path"]
+        status, started = 500, False
+
+        async def send_counted(message: Any) -> None:
+            nonlocal status, started
+            if message["type"] == "http.response.start":
+                status, started = message["status"], True
+                if self.is_ending:
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        scope["bertcli"].task = asyncio.current_task()
+        body = scope["body"] = bytearray()
+        try:
+            response = await self._refuse(scope, receive, body)
+            if response is not None:
+                await response(scope, receive, send_counted)
+            else:
+                await self._app(scope, receive, send_counted)
+        except asyncio.CancelledError:  # the client is gone
+            status = 499
+        except Exception as error:
+            if not started:
+                await refused(path, error)(scope, receive, send_counted)
+        finally:
+            self._held -= len(body)
+        known = path if path in self._paths else "other"
+        self._metrics.requests.labels(known, str(status)).inc()
+        self._metrics.seconds.observe(time.monotonic() - begun)
+
+    async def _refuse(self, scope: Any, receive: Any, body: bytearray) -> Response | None:
+        """Read the body; a response if the request must not reach the application."""
+        path, may_ask, size = scope["path"], self._has_key(scope), 0
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise asyncio.CancelledError
+                    part, more = message.get("body", b""), message.get("more_body", False)
+                    size += len(part)
+                    if may_ask and size <= MOST_BYTES and self._held + len(part) <= MOST_HELD:
+                        body += part
+                        self._held += len(part)
+                    elif body:  # the rest is read, because a client that writes does not see an answer
+                        self._held -= len(body)
+                        body.clear()
+        except TimeoutError:
+            message = f"the body did not come within {BODY_SECONDS:g} seconds"
+            return refusal(path, HTTPStatus.REQUEST_TIMEOUT, message, connection="close")
+        if not may_ask:
+            message = "the key is missing or wrong: send Authorization: Bearer KEY"
+            return refusal(path, HTTPStatus.UNAUTHORIZED, message, www_authenticate="Bearer")
+        if size > MOST_BYTES:
+            message = f"the body has more than {MOST_BYTES:,} bytes; send the texts in several requests"
+            return refusal(path, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+        if size > len(body):
+            return refused(path, Overloaded(1))
+        return None
+
+    def _has_key(self, scope: Any) -> bool:
+        if self._key is None or (scope["path"] in OPEN_PATHS and scope["method"] == "GET"):
+            return True
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        kind, _, key = given.partition(b" ")
+        same = hmac.compare_digest(key.strip(), self._key.encode())
+        return same and kind.lower() == b"bearer"
+
+
+class Connection(H11Protocol):
+    """A connection of uvicorn whose client must send its headers in time, and whose request ends with it."""
+
+    task: asyncio.Task[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.scope["bertcli"] = self  # pyright: ignore[reportGeneralTypeIssues]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.task is not None and self.cycle is not None and not self.cycle.response_complete:
+            self.task.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._end_in_time()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._end_in_time()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._end_in_time()
+
+    def _end_in_time(self) -> None:
+        """Let a closed connection not wait for ever for a client that does not read its answer."""
+        if self.transport.is_closing():
+            self.loop.call_later(BODY_SECONDS, self.transport.abort)
+
+    def _watch(self) -> None:
+        """Begin the time for the headers, or end it if they are there."""
+        waits = self.cycle is None or self.cycle.response_complete
+        if self._timer is not None and not waits:
+            self._timer.cancel()
+            self._timer = None
+        elif self._timer is None and waits and not self.transport.is_closing():
+            self._timer = self.loop.call_later(HEADER_SECONDS, self._refuse_slow)
+
+    def _refuse_slow(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(
+                b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            )
+            self.timeout_keep_alive_handler()
+
+
+def build_app(models: Models, metrics: Metrics) -> FastAPI:
+    """The application: our routes, those of other programs, and what shows the server itself."""
+    app = FastAPI(title="bertcli", version=version("bertcli"), docs_url=None, redoc_url=None)
+    router = APIRouter(route_class=JsonRoute)
+    add_routes(router, models)
+    add_other_routes(router, models)
+
+    @app.get("/health", tags=["server"])
+    async def health() -> Response:
+        """Status 200 while the server answers."""
+        return Response(
+            status_code=HTTPStatus.OK if models.queue.is_alive else HTTPStatus.SERVICE_UNAVAILABLE
+        )
+
+    @app.get("/info", tags=["server"])
+    async def info() -> Response:
+        """The models: what they answer, and what computes them."""
+        served = [each.as_json() for each in models.served.values()]
+        return json_response({"version": app.version, "models": served})
+
+    @app.get("/metrics", tags=["server"])
+    async def show_metrics() -> Response:
+        """Numbers for Prometheus."""
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        values = {"version": app.version, "groups": described(app.openapi())}
+        return HTMLResponse(page("bertcli serve", "serve_docs.html.j2", values))
+
+    @app.get("/", include_in_schema=False)
+    async def first_page() -> Response:
+        return RedirectResponse("/docs")
+
+    refuse_errors(app)
+    app.include_router(router)
+    return app
+
+
+class Server(uvicorn.Server):
+    """The server of uvicorn: a signal lets it answer what is under way, a second one ends the process."""
+
+    def __init__(self, served: Sequence[Served], key: str | None) -> None:
+        """`key`: what clients must send; None: nothing."""
+        metrics, tokens = Metrics(), TOKENS[served[0].device.type]
+        self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
+        metrics.waiting.set_function(lambda: self.queue.waiting)
+        app = build_app(Models({each.name: each for each in served}, self.queue), metrics)
+        self._gate, self._key = Gate(app, metrics, key), key
+        silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
+        own: dict[str, Any] = {
+            "http": Connection,
+            "ws": "none",
+            "lifespan": "off",
+            "timeout_keep_alive": IDLE_SECONDS,
+        }
+        config = uvicorn.Config(self._gate, **silent, **own, server_header=False, date_header=False)
+        super().__init__(config)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = self._gate.is_ending = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: log_failure(context.get("exception")))
+        await super().startup(sockets)
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        address, needs = f"[{host}]" if ":" in host else host, "with" if self._key else "without"
+        say(f"serving at http://{address}:{port} {needs} a key; Ctrl-C ends")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        say("ending: requests that are under way are answered; a second signal ends at once")
+        await asyncio.sleep(GRACE_SECONDS)
+        await super().shutdown(sockets)
+        self.queue.close()
+
+
+def serve(served: Sequence[Served], listening: socket.socket, key: str | None) -> None:
+    """Answer requests at a socket until SIGTERM or Ctrl-C."""
+    raise_file_limit()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    server = Server(served, key)
+    for each in served:
+        say(f"{each.name}: {', '.join(each.kinds)}; computed by {each.engine} on {each.device}")
+    gc.collect()
+    gc.freeze()  # else each full collection would go through all objects of torch, and all threads would wait
+    with working(lambda: ""):
+        server.run([listening])

@@ -1,0 +1,126 @@
+"""The faster engine computes, and its file is kept; answers do not depend on what computes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.folders.onnx_graph import write_int8
+from bertcli.inference.opened import Compute
+from bertcli.inference.serve import engine
+from bertcli.inference.serve.engine import Served, open_served
+from bertcli.system.errors import UserError
+from bertcli.tasks.examples import TextExample
+
+CPU = Compute("cpu", "fp32")
+TEXTS = ["the cat sat", "a dog", "it was dark of night and she sat in it"]
+
+
+def answers(served: Served) -> list[dict[str, float]]:
+    assert served.predictions is not None
+    examples = [TextExample("", {}, (text,), label=None) for text in TEXTS]
+    encoded = [served.predictions.encode(each) for each in examples]
+    found = served.predictions.compute(encoded)
+    return [dict(each.prediction.label_scores(raw=True)) for each in found]
+
+
+def no_export(*arguments: Any) -> None:
+    raise AssertionError("it was written before")
+
+
+@pytest.fixture(scope="module")
+def kept(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of files that are kept, with one model. The export takes some seconds."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        open_served("m", folders / "multi-label", CPU, engine="onnxruntime")
+    return folder
+
+
+@pytest.fixture
+def again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the model that is kept; nothing more is written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+    monkeypatch.setattr(engine, "export_onnx", no_export)
+    (found,) = (kept / "bertcli" / "onnx").iterdir()
+    return found
+
+
+@pytest.mark.parametrize("faster", ["bertcli", "onnxruntime"])
+def test_the_engine_with_more_rows_a_second_computes(
+    folders: Path, again: Path, monkeypatch: pytest.MonkeyPatch, faster: str
+) -> None:
+    measured = {"bertcli": [2.0, 3.0], "onnxruntime": [2.0, 3.0]} | {faster: [1.9, 3.4]}
+    monkeypatch.setattr(engine, "_speeds", lambda engines: measured)
+    served = open_served("m", folders / "multi-label", CPU, engine=None)
+    assert served.engine == served.as_json()["engine"] == faster
+    assert served.as_json()["rows_per_second"] == measured
+
+
+def test_both_engines_are_measured_and_give_the_same_answers(folders: Path, again: Path) -> None:
+    served = open_served("m", folders / "multi-label", CPU, engine=None)
+    assert served.speeds.keys() == {"bertcli", "onnxruntime"}
+    assert all(speed > 0 for each in served.speeds.values() for speed in each)
+    one, other = (
+        open_served("m", folders / "multi-label", CPU, engine=name) for name in ("bertcli", "onnxruntime")
+    )
+    for first, second in zip(answers(one), answers(other), strict=True):
+        assert first == pytest.approx(second, abs=1e-5)
+
+
+def test_a_folder_of_onnx_is_computed_by_onnxruntime(folders: Path, again: Path) -> None:
+    served = open_served("m", again, CPU, engine=None)
+    assert (served.engine, served.speeds) == ("onnxruntime", {})
+    with pytest.raises(UserError, match=r"--engine bertcli: .* is an ONNX file, which onnxruntime runs"):
+        open_served("m", again, CPU, engine="bertcli")
+
+
+def test_texts_share_no_batch_where_activations_are_rounded_together(again: Path, tmp_path: Path) -> None:
+    plain = open_served("m", again, CPU, engine=None)
+    rounded = again / "onnx" / "rounded.onnx"
+    write_int8(again / "onnx" / "model.onnx", rounded)
+    try:
+        served = open_served("m", rounded, CPU, engine=None)
+    finally:
+        rounded.unlink()
+    assert plain.predictions is not None
+    assert served.predictions is not None
+    assert (plain.predictions.together, served.predictions.together) == (True, False)
+
+
+def test_another_model_in_the_same_folder_is_written_anew(
+    folders: Path, again: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, said = folders / "multi-label", list[str]()
+    monkeypatch.setattr(engine, "say", said.append)
+    (folder / "other.txt").write_text("a file more")
+    try:
+        assert open_served("m", folder, CPU, engine=None).engine == "bertcli"
+    finally:
+        (folder / "other.txt").unlink()
+    assert "this is done once" in said[0]
+    assert said[1].endswith("since it cannot be written as ONNX: it was written before")
+
+
+def test_without_the_packages_bertcli_computes(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    assert open_served("m", folders / "multi-label", CPU, engine=None).engine == "bertcli"
+    with pytest.raises(UserError, match=r"onnx is not installed: pip install 'bertcli\[onnx\]'"):
+        open_served("m", folders / "multi-label", CPU, engine="onnxruntime")
+
+
+def test_masks_are_filled_by_bertcli_alone(folders: Path) -> None:
+    served = open_served("m", folders / "words", CPU, engine=None)
+    assert (served.engine, served.speeds) == ("bertcli", {})
+    with pytest.raises(UserError, match=r"--engine onnxruntime: .* fills masks, which bertcli computes"):
+        open_served("m", folders / "words", CPU, engine="onnxruntime")
+
+
+def test_sixteen_bits_are_computed_by_bertcli(folders: Path) -> None:
+    narrow = Compute("cpu", "bf16")
+    assert open_served("m", folders / "multi-label", narrow, engine=None).engine == "bertcli"
+    with pytest.raises(UserError, match="the model computes on cpu in bf16; onnxruntime on the CPU in fp32"):
+        open_served("m", folders / "multi-label", narrow, engine="onnxruntime")
