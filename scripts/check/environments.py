@@ -10,19 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 GIGABYTES = 9
-"""Disk that an environment needs on Linux: PyPI's torch brings CUDA, 5 GB installed and 3 GB while it comes."""
+"""Disk for an environment on Linux: PyPI's torch brings CUDA, 5 GB installed and 3 GB while it comes."""
 
 
 def check_disk(folder: Path, number: int) -> None:
     """Say what so many environments need, and exit with code 2 where `folder` has less."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free / 1e9
-    needed = GIGABYTES * number
-    print(
-        f"{number} environments in {folder} need up to {needed} GB of disk; {free:.0f} GB are free",
-        flush=True,
-    )
-    if free < needed:
+    print(f"disk: {number} x {GIGABYTES} GB at most in {folder}, where {free:.0f} GB are free", flush=True)
+    if free < GIGABYTES * number:
         print(f"error: {folder}: too little space; name another folder: --folder", file=sys.stderr)
         sys.exit(2)
 

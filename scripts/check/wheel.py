@@ -63,9 +63,8 @@ def build(folder: Path) -> Path:
     for name in files.splitlines():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", folder, source], check=True, stdout=subprocess.DEVNULL
-    )
+    command = [sys.executable, "-m", "build", "--outdir", folder, source]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return next(folder.glob("*.whl"))
 
 
