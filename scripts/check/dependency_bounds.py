@@ -29,8 +29,8 @@ from environments import check_disk, clean, environment
 
 ROOT = Path(__file__).parents[2]
 QUICK = (
-    *("tests/config", "tests/samples", "tests/tokenizer", "tests/model", "tests/batches", "tests/tasks"),
-    *("tests/folders/test_folder.py", "tests/training/test_resume.py", "tests/cli/test_first_try.py"),
+    *("tests/config", "tests/samples", "tests/tokenizer", "tests/model", "tests/folders/test_folder.py"),
+    *("tests/training/test_resume.py", "tests/cli/test_first_try.py"),
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIRED = {re.split("[^A-Za-z0-9_-]", each)[0]: each for each in PROJECT["dependencies"]}
