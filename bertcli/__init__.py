@@ -2,7 +2,7 @@
 
 import bertcli
 
-run = bertcli.pretrain("configs/quickstart.yaml")
+run = bertcli.pretrain("quickstart")
 bertcli.load(run["model"]).fill_mask("The [MASK] was dark.")
 """
 

@@ -1,10 +1,11 @@
-"""The pictures of the documents: reports of a pretraining run, of seeds and of two runs, and an attention.
+"""The pictures of the documents: reports of runs, of seeds and of two runs, attention, and decisive words.
 
     scripts/quickstart.sh                       # a run to be shown
-    python scripts/pictures.py runs/quickstart  # writes docs/{report,seeds,comparison,attention}.png
+    python scripts/pictures.py runs/quickstart  # writes docs/report.png and the others
 
 Needs selenium (`pip install '.[test]'`), Chromium and chromedriver. Each page is made by its command, and
-shown by Chromium without a window. For seeds and comparison the model is fine-tuned on the bundled messages.
+shown by Chromium without a window. For all but report and attention the
+model is fine-tuned on the bundled messages.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 from selenium import webdriver
 
 DOCS = Path(__file__).parents[1] / "docs"
+MESSAGE = "You have won a prize! Call now to claim it, or see you at six."
 SENTENCE = "She looked at him, and he told her that the old garden was hers."
 WIDTH = 1080
-HEIGHTS = {"report": 1230, "seeds": 1130, "comparison": 1130, "attention": 1010}
+HEIGHTS = {"report": 1230, "seeds": 1130, "comparison": 1130, "attention": 1010, "spam": 1130, "words": 620}
 """Of the part of each page that is shown, from the top, in CSS pixels."""
 FINETUNING = """
 model: {run}
@@ -36,9 +38,12 @@ output_dir: {folder}
 
 def make_pages(run: Path, folder: Path, names: list[str]) -> None:
     """Write the pages of these names into `folder`."""
-    spam, slower = folder / "three-seeds", folder / "slower"
+    spam, slower, bundled = folder / "three-seeds", folder / "slower", folder / "spam"
     if "seeds" in names or "comparison" in names:
         finetune(run, spam, "seeds=[1,2,3]")
+    if "spam" in names or "words" in names:
+        settings = ("--set", f"model={run.resolve()}", "--set", f"output_dir={bundled}")
+        bertcli("finetune", "spam", *settings)
     if "comparison" in names:
         finetune(run, slower, "training.learning_rate=2.0e-5")
     commands = {
@@ -46,6 +51,8 @@ def make_pages(run: Path, folder: Path, names: list[str]) -> None:
         "seeds": ["report", spam],
         "comparison": ["report", spam / "seed-1", slower],
         "attention": ["attention", run, SENTENCE],
+        "spam": ["report", bundled, "--attributions"],
+        "words": ["attention", bundled, MESSAGE, "--attributions"],
     }
     for name in names:
         bertcli(*commands[name], "--output", folder / f"{name}.html")

@@ -2,6 +2,6 @@
 # From nothing to a BERT of your own: install, pretrain on the bundled classics, fill a few masks.
 source "$(dirname "$0")/environment.sh"
 
-bertcli pretrain configs/quickstart.yaml --overwrite
+bertcli pretrain quickstart --overwrite
 
-bertcli predict-mask runs/quickstart --input configs/quickstart-sentences.txt
+bertcli predict-mask runs/quickstart --input quickstart-sentences

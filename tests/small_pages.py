@@ -24,7 +24,6 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import Section
 from bertcli.samples import LABELED, SAMPLES
 from tests.advice.init.files import speed
-from tests.pages import ROOT
 from tests.small_runs import write_corpus
 
 _LOOP = {"training.device": "cpu", "training.precision": "fp32", "training.batch_size": 8}
@@ -80,8 +79,8 @@ def enter(folder: Path, patch: pytest.MonkeyPatch) -> None:
 def write_runs(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """`runs/quickstart` and `runs/spam`, as the commands of the first page make them."""
     enter(folder, patch)
-    bertcli.pretrain("configs/quickstart.yaml")
-    bertcli.finetune("configs/spam.yaml")
+    bertcli.pretrain("quickstart")
+    bertcli.finetune("spam")
 
 
 def copy_runs(names: Iterable[str], source: Path, folder: Path) -> None:
@@ -91,7 +90,7 @@ def copy_runs(names: Iterable[str], source: Path, folder: Path) -> None:
 
 
 def _write_files(folder: Path) -> None:
-    """A folder of texts, tables of messages and of passages, and the project's configs."""
+    """A folder of texts, and tables of messages and of passages."""
     chapters = (
         write_corpus(folder / "corpus.txt", documents=120, paragraphs=4)
         .read_text(encoding="utf-8")
@@ -115,7 +114,6 @@ def _write_files(folder: Path) -> None:
         )
     _write_table(folder / "passages.csv", passages)
     _write_table(folder / "found.csv", [row[:2] for row in passages[:10]])
-    (folder / "configs").symlink_to(ROOT / "configs")
 
 
 def _validate_small(schema: type[Section]) -> Any:

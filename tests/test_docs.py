@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import check_config, parse_yaml
+from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.yaml_text import parse_yaml
 from bertcli.system.errors import UserError
 from tests.pages import NO_CODE, PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
 from tests.small_pages import copy_runs, enter, write_runs

@@ -22,7 +22,7 @@ from typing import Any
 from bertcli.advice.bench.plan import plan_finetuning
 from bertcli.advice.study import MARGIN, Study, rounded, search_space, tenths
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import check_config, load_config
+from bertcli.config.load import check_config, find_config, load_config
 from bertcli.config.run import with_values
 from bertcli.config.section import differences
 from bertcli.corpus.streams import import_extra
@@ -83,7 +83,7 @@ def tune(
 
 def _asked(given: Path | Mapping[str, Any], overrides: Sequence[str]) -> FinetuneConfig:
     if isinstance(given, Path):
-        if given.is_dir() and not RunLayout(given).trials.is_file():
+        if find_config(given).is_dir() and not RunLayout(given).trials.is_file():
             own = given / "config.yaml"
             raise UserError(f"{given}: is a run, and not a search; give its config: bertcli tune {own}")
         config = load_config(FinetuneConfig, given, list(overrides))
@@ -91,7 +91,7 @@ def _asked(given: Path | Mapping[str, Any], overrides: Sequence[str]) -> Finetun
         config = check_config(FinetuneConfig, dict(given), "the config")
     if not config.task.has_dev:  # what trials are compared by; `_tell` reads the scores
         raise UserError("bertcli tune compares trials by dev data: give task.dev or task.dev_fraction")
-    if isinstance(given, Path) and given.is_dir():
+    if isinstance(given, Path) and find_config(given).is_dir():
         return config
     return with_values(config, {"output_dir": f"{config.output_dir.rstrip('/')}-tune"})
 

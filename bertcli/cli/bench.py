@@ -94,7 +94,7 @@ def stream(
 ) -> None:
     """Time the batches of a config's store, without a model.
 
-    Example: bertcli bench stream configs/quickstart.yaml
+    Example: bertcli bench stream quickstart
     """
     from bertcli.advice.bench.measure import bench_stream
     from bertcli.config import load, schema
@@ -147,7 +147,7 @@ def finetune(
 ) -> None:
     """Time fine-tuning steps on a config's own rows, compared with every row padded to max_length.
 
-    Example: bertcli bench finetune configs/spam.yaml --set model=runs/quickstart/model
+    Example: bertcli bench finetune spam --set model=runs/quickstart/model
     """
     from bertcli.advice.bench.measure import bench_finetune
     from bertcli.config import finetune, load

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from bertcli.cli.options import AnyConfig, Json, Set, argument, flag, number, option
 from bertcli.config import MOST
 from bertcli.families.family import FamilyName
+from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 
 
@@ -59,23 +60,37 @@ def init(
 
 
 def config(
-    kind: Literal["pretrain", "finetune"] = argument(
-        ..., "The command that reads the config.", "pretrain|finetune"
+    name: str | None = argument(
+        None,
+        "The command that reads the config, or a bundled config; without it, the bundled ones are listed.",
+        "pretrain|finetune|NAME",
     ),
     schema: bool = flag("Print a JSON schema, with which editors complete and check a config.", "--schema"),
 ) -> None:
-    """Print every key of a config with its default and its meaning.
+    """Print every key of a config with its default and its meaning, or a bundled config.
 
-    The YAML is a config: give the required keys a value, and change or delete the others.
+    The YAML of pretrain and finetune is a config: give the required keys a value, and change or delete the
+    others. A bundled config runs by its name: bertcli pretrain quickstart.
 
     Example: bertcli config pretrain > mine.yaml
     """
     from bertcli.config import keys, yaml_text
+    from bertcli.samples import CONFIGS
 
-    if schema:
-        print(json.dumps(keys.json_schema(keys.CONFIGS[kind]), indent=2, ensure_ascii=False))
+    if name not in keys.CONFIGS and (schema or (name is not None and name not in CONFIGS)):
+        bundled = "" if schema else f", or a bundled config: {', '.join(CONFIGS)}"
+        raise UserError(f"{name or '--schema'}: give {' or '.join(keys.CONFIGS)}{bundled}")
+    if name is None:
+        for each, path in CONFIGS.items():
+            print(f"{each:<21}{path.read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}")
         return
-    root = keys.keys_of(keys.CONFIGS[kind])
+    if name in CONFIGS:
+        print(CONFIGS[name].read_text(encoding="utf-8"), end="")
+        return
+    if schema:
+        print(json.dumps(keys.json_schema(keys.CONFIGS[name]), indent=2, ensure_ascii=False))
+        return
+    root = keys.keys_of(keys.CONFIGS[name])
     head = f"{root.above} Every key with its default; the required ones are empty."
     print(yaml_text.commented_yaml(root.lines, head), end="")
 
@@ -93,7 +108,7 @@ def estimate(
     The probe takes steps of the run itself, and writes nothing. --device NAME calculates everything from the
     data sheet of that device.
 
-    Example: bertcli estimate configs/quickstart.yaml
+    Example: bertcli estimate quickstart
     """
     from bertcli.advice.bench.estimate import estimate as run
     from bertcli.config.load import load_either_config

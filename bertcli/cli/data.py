@@ -34,7 +34,7 @@ def check_data(
     lines, damaged characters, lines in other languages. Labeled files: rows, labels, lengths, duplicates.
     Nothing is written, except by --tokens. Exit code 1: the run would fail on this data.
 
-    Example: bertcli check-data configs/quickstart.yaml
+    Example: bertcli check-data quickstart
     """
     from bertcli.advice.check.findings import findings_json, findings_text
     from bertcli.config import load, schema
@@ -158,7 +158,7 @@ def show_batch(
     It prints a line of the text as written and as read, and the share of unknown tokens. Decoded pairs with
     their label follow. A masked token is printed as shown<original>.
 
-    Example: bertcli show-batch configs/quickstart.yaml -n 2
+    Example: bertcli show-batch quickstart -n 2
     """
     from bertcli.batches import share, stream_stats
     from bertcli.batches.stream import training_stream

@@ -147,7 +147,7 @@ def extend_vocab(
     Each new piece starts with the mean of the pieces that it replaces. Continue with the result as
     model.init_from, so that it learns the new pieces.
 
-    Example: bertcli extend-vocab runs/novels configs/novels.yaml runs/extended --add 500
+    Example: bertcli extend-vocab runs/novels novels runs/extended --add 500
     """
     from bertcli.corpus import chunks, sample
     from bertcli.folders import fill, vocabulary
@@ -194,7 +194,7 @@ def transplant(
     that make it up. A piece of letters that the old vocabulary lacks gets a random vector, like those of the
     old pieces. Continue with the result as model.init_from, so that it learns the new pieces.
 
-    Example: bertcli transplant runs/novels configs/novels.yaml runs/transplanted
+    Example: bertcli transplant runs/novels novels runs/transplanted
     """
     from bertcli.corpus import matching
     from bertcli.families.registry import new_name

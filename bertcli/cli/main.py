@@ -146,7 +146,7 @@ def root(
 ) -> None:
     """Train your own encoder from raw text, and predict with it.
 
-    bertcli pretrain configs/quickstart.yaml, then
+    bertcli pretrain quickstart, then
     bertcli predict-mask runs/quickstart "The [MASK] was dark."
     """
 

@@ -55,11 +55,10 @@ def number(value: float) -> float:
     return value
 
 
-Config = Annotated[Path, argument(..., "A pretraining config (YAML), or a run's folder.", "CONFIG")]
-FinetuningConfig = Annotated[Path, argument(..., "A fine-tuning config (YAML), or a run's folder.", "CONFIG")]
-AnyConfig = Annotated[
-    Path, argument(..., "A pretraining or fine-tuning config (YAML), or a run's folder.", "CONFIG")
-]
+_FOR_CONFIG = "config (YAML), the name of a bundled one, or a run's folder."
+Config = Annotated[Path, argument(..., f"A pretraining {_FOR_CONFIG}", "CONFIG")]
+FinetuningConfig = Annotated[Path, argument(..., f"A fine-tuning {_FOR_CONFIG}", "CONFIG")]
+AnyConfig = Annotated[Path, argument(..., f"A pretraining or fine-tuning {_FOR_CONFIG}", "CONFIG")]
 Set = Annotated[
     list[str] | None,
     option(..., "Override a key of the config: training.batch_size=8.", "--set", metavar="KEY=VALUE"),

@@ -48,7 +48,7 @@ def clean(
     document with the file it came from; OUT/report.html shows what each rule took. An interrupted work goes
     on, and the text does not depend on the engine, its tasks or workers. Needs the extra `scale`.
 
-    Example: bertcli clean configs/novels.yaml cleaned --dry-run
+    Example: bertcli clean novels cleaned --dry-run
     """
     from bertcli.config import load, schema
     from bertcli.corpus.clean.run import account_lines, clean_corpus
@@ -97,7 +97,7 @@ def prepare(
     GB is checked by 1,000 blocks, which are compared with their hashes; --verify compares all blocks. The
     store does not depend on the engine, its tasks or workers.
 
-    Example: bertcli prepare configs/quickstart.yaml --set output_dir=runs/look
+    Example: bertcli prepare quickstart --set output_dir=runs/look
     """
     from bertcli.config import load, schema
     from bertcli.corpus import begin, build, engines, finish

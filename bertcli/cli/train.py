@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def pretrain(config: Config, set_: Set = None, resume: Resume = False, overwrite: Overwrite = False) -> None:
     """Pretrain a model on raw text.
 
-    Example: bertcli pretrain configs/quickstart.yaml --set training.steps=200
+    Example: bertcli pretrain quickstart --set training.steps=200
 
     To continue a run, its folder is enough: bertcli pretrain runs/quickstart --resume
 
@@ -40,7 +40,7 @@ def finetune(
 ) -> None:
     """Fine-tune a model on labeled data.
 
-    Example: bertcli finetune configs/spam.yaml
+    Example: bertcli finetune spam
 
     To continue a run, its folder is enough: bertcli finetune runs/spam --resume
     """
@@ -70,7 +70,7 @@ def tune(
     All files are in the folder output_dir with -tune at its end: best.yaml, the recommended config, and
     report.html, which shows what was tried. It needs Optuna: pip install 'bertcli[tune]'.
 
-    Example: bertcli tune configs/spam.yaml --minutes 20
+    Example: bertcli tune spam --minutes 20
 
     To continue a search, its folder is enough: bertcli tune runs/spam-tune --resume
     """
@@ -100,7 +100,7 @@ def verify_resume(
     after each, and compares every loss and the final weights, bit by bit. Your output_dir is not touched; the
     disk needs space for six checkpoints. Exit code 0: equal, 1: different.
 
-    Example: bertcli verify-resume configs/quickstart.yaml --steps 10 --kills 2
+    Example: bertcli verify-resume quickstart --steps 10 --kills 2
     """
     from bertcli.config.load import load_either_config
     from bertcli.training.verify_resume import verify_resume as verify

@@ -6,19 +6,28 @@ import shlex
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.keys import unknown_key
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import NO_TEXT, section_in
-from bertcli.config.yaml_text import as_number, yaml_text
+from bertcli.config.section import section_in
+from bertcli.config.yaml_text import parse_yaml, yaml_text
 from bertcli.folders.mark import read_note
 from bertcli.folders.run_layout import RunLayout, run_of_model
+from bertcli.samples import CONFIGS
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file, looked_in, open_input, write_text
 from bertcli.system.terminal import counted
+
+
+def find_config(given: Path) -> Path:
+    """The path itself, or the bundled config of this name where no file and no run has the name.
+
+    A folder that is no run does not hide a bundled config: the texts of `novels` are in a folder `novels`.
+    """
+    bundled = CONFIGS.get(str(given))
+    return given if bundled is None or has_file(given) or _is_run(given) else bundled
 
 
 def config_of_run(folder: Path) -> Path:
@@ -45,6 +54,7 @@ def output_dir(saved: Any, folder: Path) -> str:
 
 def check_continues(given: Path, resume: bool, verb: str) -> None:
     """Raise `UserError` if `given` is a search's folder, or that of a run that would not continue."""
+    given = find_config(given)
     if os.path.isdir(given) and RunLayout(given).trials.exists():
         folder = shlex.quote(str(given))
         raise UserError(
@@ -75,79 +85,11 @@ _short = reprlib.Repr()  # a few lines of YAML aliases can mean more text than m
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML whose bare words are what they look like: numbers in decimal digits, true, false and null.
-
-    Every other word is a text, also 0123, 1:30, yes or a date. Keys are texts, such as the labels `0` or
-    `no`, and must be unique.
-    """
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise _yaml_error("a key must be a word, got a list or a mapping", key_node)
-            key_node.tag, key_node.style = "tag:yaml.org,2002:str", '"'
-            key = key_node.value
-            if key in seen:
-                raise _yaml_error(f"key {key!r} is given twice", key_node)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def _yaml_error(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-
-
-_WORDS = {
-    word: value
-    for value, name in ((True, "true"), (False, "false"), (None, "null"))
-    for word in (name, name.capitalize(), name.upper())
-} | {"": None, "~": None}
-
-
-def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    text = node.value
-    if NO_TEXT.search(text):
-        raise _yaml_error(f"{_short.repr(text)} has a character that no text can hold", node)
-    if node.style is not None:
-        return text
-    if text in _WORDS:
-        return _WORDS[text]
-    number = as_number(text)
-    return text if number is None else number
-
-
-_Loader.yaml_implicit_resolvers = {}
-_Loader.yaml_constructors = {
-    "tag:yaml.org,2002:str": _construct_scalar,
-    "tag:yaml.org,2002:seq": yaml.SafeLoader.construct_yaml_seq,
-    "tag:yaml.org,2002:map": yaml.SafeLoader.construct_yaml_map,
-    None: yaml.SafeLoader.construct_undefined,
-}
-
-
-def parse_yaml(text: str, where: str) -> Any:
-    """The value of a YAML text. Raises `UserError` with line and column where it does not parse."""
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = str(error.problem or error.context)
-        if "'\\t'" in problem:
-            problem += "; YAML is indented with blanks: replace each tab"
-        raise UserError(f"{where}{place}: not valid YAML: {problem}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{where}: not valid YAML: {error}") from None
-    except RecursionError:
-        raise UserError(f"{where}: not a config: its lists or mappings are nested too deeply") from None
-
-
 def load_config(schema: type[Config], path: Path, overrides: list[str] | None = None) -> Config:
     """Read `path`, apply `overrides` (each `section.key=value`), check against `schema`.
 
-    The folder of a run stands for the config that the run saved, with this folder as its `output_dir`.
+    The folder of a run stands for the config that the run saved, with this folder as its `output_dir`; a name
+    in `CONFIGS` stands for the bundled config.
 
     Raises `UserError`. It lists every unknown, missing or impossible key, and suggests names for unknown
     keys.
@@ -178,14 +120,16 @@ def load_either_config(path: Path, overrides: list[str] | None = None) -> Pretra
 
 def read_config(path: Path, overrides: list[str] | None = None) -> tuple[dict[str, Any], str]:
     """The unchecked values that `load_config` checks, and the path of their file for messages."""
-    folder = path if os.path.isdir(path) else None
+    source = find_config(path)
+    folder = path if os.path.isdir(source) else None
     if folder is not None:
-        path = config_of_run(folder)
+        source = path = config_of_run(folder)
     try:
-        with open_input(path) as file:
+        with open_input(source) as file:
             text = file.read().decode("utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path}: no such config file{looked_in(path)}") from None
+        known = "" if path.suffix in (".yaml", ".yml") else f"; bundled configs: {', '.join(CONFIGS)}"
+        raise UserError(f"{path}: no such config file{looked_in(path)}{known}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}; a config is a UTF-8 text file") from None
     except OSError as error:

@@ -1,15 +1,19 @@
-"""Values -> YAML that every reader takes as the same values, with comments for a person who edits it."""
+"""YAML -> values; values -> YAML that every reader takes as the same values, with comments for a person."""
 
 from __future__ import annotations
 
 import math
 import re
+import reprlib
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
+
+from bertcli.config.section import NO_TEXT
+from bertcli.system.errors import UserError
 
 _LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -42,6 +46,75 @@ def as_number(text: str) -> int | float | None:
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return None
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose bare words are what they look like: numbers in decimal digits, true, false and null.
+
+    Every other word is a text, also 0123, 1:30, yes or a date. Keys are texts, such as the labels `0` or
+    `no`, and must be unique.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _yaml_error("a key must be a word, got a list or a mapping", key_node)
+            key_node.tag, key_node.style = "tag:yaml.org,2002:str", '"'
+            key = key_node.value
+            if key in seen:
+                raise _yaml_error(f"key {key!r} is given twice", key_node)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_error(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+
+
+_WORDS = {
+    word: value
+    for value, name in ((True, "true"), (False, "false"), (None, "null"))
+    for word in (name, name.capitalize(), name.upper())
+} | {"": None, "~": None}
+
+
+def _construct_scalar(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    text = node.value
+    if NO_TEXT.search(text):
+        raise _yaml_error(f"{reprlib.repr(text)} has a character that no text can hold", node)
+    if node.style is not None:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    number = as_number(text)
+    return text if number is None else number
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.yaml_constructors = {
+    "tag:yaml.org,2002:str": _construct_scalar,
+    "tag:yaml.org,2002:seq": yaml.SafeLoader.construct_yaml_seq,
+    "tag:yaml.org,2002:map": yaml.SafeLoader.construct_yaml_map,
+    None: yaml.SafeLoader.construct_undefined,
+}
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of a YAML text. Raises `UserError` with line and column where it does not parse."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = str(error.problem or error.context)
+        if "'\\t'" in problem:
+            problem += "; YAML is indented with blanks: replace each tab"
+        raise UserError(f"{where}{place}: not valid YAML: {problem}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: not valid YAML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{where}: not a config: its lists or mappings are nested too deeply") from None
 
 
 def yaml_text(value: Any, flow: bool | None = False, width: float = 80) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertcli.corpus.encodings import mark_note, marked_encoding, new_decoder
+from bertcli.samples import SENTENCES
 from bertcli.system.errors import UserError
-from bertcli.system.files import open_input
+from bertcli.system.files import has_file, open_input
 from bertcli.system.remote import given_path
 from bertcli.system.terminal import say
 
@@ -31,8 +32,8 @@ class Line:
 def read_lines(texts: Sequence[str], file: str | Path | None) -> Iterator[Line]:
     """The `texts` themselves, or the lines of `file`, or those of standard input if neither is given.
 
-    `-` as the only text or as the file means standard input. Lines are read one at a time. A blank text or
-    line is an empty text, so that results and texts are parallel.
+    `file` may be a name in `SENTENCES`. `-` as the only text or as the file means standard input. Lines are
+    read one at a time. A blank text or line is an empty text, so that results and texts are parallel.
 
     Raises `UserError` if there is nothing to read, all is blank, or (while iterating) bytes are not UTF-8.
     """
@@ -44,8 +45,9 @@ def read_lines(texts: Sequence[str], file: str | Path | None) -> Iterator[Line]:
             raise UserError("the command line holds no text: what is given is empty, or blanks alone")
         return iter(lines)
     if file is not None and str(file) != "-":
+        bundled = SENTENCES.get(str(file))
         try:
-            path = given_path(str(file))
+            path = given_path(str(file)) if bundled is None or has_file(Path(file)) else bundled
             return _texts(open_input(path), str(path))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from None

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import yaml
 
-GLUE = Path(__file__).parents[2] / "configs" / "glue"
+GLUE = Path(__file__).parents[2] / "bertcli" / "samples" / "configs" / "glue"
 FILES = {"cola": "CoLA", "mrpc": "MRPC", "stsb": "STS-B", "sst2": "SST-2"}
 METRICS = {
     "cola": "matthews_correlation",

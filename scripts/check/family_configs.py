@@ -1,4 +1,4 @@
-"""The configs of `configs/families/`, each from text to a folder, then in transformers, then filling masks.
+"""The bundled configs `families/...`, each from text to a folder, then in transformers, then filling masks.
 
     python scripts/check/family_configs.py --out FOLDER [--families bert ...]
 
@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bertcli.families.family import FamilyName
 from bertcli.families.registry import NEW
 from bertcli.folders.model_folder import load_encoder_folder, load_model_folder
+from bertcli.samples import SENTENCES
 
-ROOT = Path(__file__).parents[2]
-TEXTS = (ROOT / "configs" / "quickstart-sentences.txt").read_text(encoding="utf-8").splitlines()
+TEXTS = SENTENCES["quickstart-sentences"].read_text(encoding="utf-8").splitlines()
 TOLERANCE = 1e-5
 
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 def check(family: FamilyName, run: Path) -> bool:
     if not (run / "model").is_dir():
-        bertcli("pretrain", ROOT / f"configs/families/{family}.yaml", "--set", f"output_dir={run}")
+        bertcli("pretrain", f"families/{family}", "--set", f"output_dir={run}")
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     last = [row for row in rows if row["split"] == "heldout"][-1]
     numbers = [

@@ -22,7 +22,6 @@ from bertcli.inference.fill_mask import fill_masks
 from bertcli.inference.lines import read_lines
 from bertcli.training.metrics_log import read_metrics
 
-SENTENCES = Path(__file__).parents[2] / "configs" / "quickstart-sentences.txt"
 EXPECTED = ("know", "hand", "moment", "door", "house")
 """The word of each of the sentences."""
 NATS_BELOW = 0.9
@@ -41,7 +40,8 @@ def main() -> None:
     good = below >= NATS_BELOW
 
     model = load_model_folder(resolve_model(run), pairs=False)
-    texts = fill_masks(model, read_lines([], SENTENCES), TOP_K, len(EXPECTED), torch.device("cpu"))
+    lines = read_lines([], "quickstart-sentences")
+    texts = fill_masks(model, lines, TOP_K, len(EXPECTED), torch.device("cpu"))
     for word, filled in zip(EXPECTED, texts, strict=True):
         tokens = [prediction.token for prediction in filled.masks[0]]
         rank = tokens.index(word) + 1 if word in tokens else None

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bertcli.config.keys import CONFIGS, json_schema, keys_of
-from bertcli.config.load import check_config, parse_yaml
-from bertcli.config.yaml_text import Block
+from bertcli.config.load import check_config
+from bertcli.config.yaml_text import Block, parse_yaml
+from bertcli.samples import CONFIGS as BUNDLED
 from tests.config.keys import REQUIRED, class_keys, yaml_keys
 
 
@@ -59,5 +60,25 @@ def test_the_schema_of_the_command_is_that_of_the_classes(command: str, run_bert
 
 def test_another_kind_of_config_is_refused(run_bertcli) -> None:
     code, _, err = run_bertcli("config", "predict")
-    assert code == 2
-    assert "'predict' is not one of 'pretrain', 'finetune'" in err
+    assert (code, err) == (
+        2,
+        f"error: predict: give pretrain or finetune, or a bundled config: {', '.join(BUNDLED)}\n",
+    )
+
+
+def test_a_schema_is_that_of_a_command(run_bertcli) -> None:
+    for name in ([], ["quickstart"]):
+        code, _, err = run_bertcli("config", *name, "--schema")
+        assert (code, err) == (2, f"error: {[*name, '--schema'][0]}: give pretrain or finetune\n")
+
+
+def test_the_bundled_configs_are_listed_each_with_what_it_does(run_bertcli) -> None:
+    code, printed, _ = run_bertcli("config")
+    assert code == 0
+    assert [line.split(maxsplit=1)[0] for line in printed.splitlines()] == list(BUNDLED)
+    assert "\nspam                 Tells spam from wanted messages," in printed
+
+
+def test_a_bundled_config_is_printed_as_it_is(run_bertcli) -> None:
+    code, printed, _ = run_bertcli("config", "families/electra")
+    assert (code, printed) == (0, BUNDLED["families/electra"].read_text(encoding="utf-8"))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import load_either_config, parse_yaml
+from bertcli.config.load import load_either_config
 from bertcli.config.schema import PretrainConfig
+from bertcli.config.yaml_text import parse_yaml
 from tests.advice.init.files import comments, messages, speed, write_csv, write_jsonl
 from tests.finetunes import write_model
 

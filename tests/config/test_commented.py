@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from bertcli.config.load import parse_yaml
-from bertcli.config.yaml_text import WIDTH, Block, Line, commented_yaml
+from bertcli.config.yaml_text import WIDTH, Block, Line, commented_yaml, parse_yaml
 
 
 def test_comments_stand_beside_their_keys_or_above_them() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bertcli.config.corpus import CorpusConfig, language_code
-from bertcli.config.load import check_config, parse_yaml
+from bertcli.config.load import check_config
+from bertcli.config.yaml_text import parse_yaml
 from bertcli.corpus.documents import split_sentences
 from bertcli.system.errors import UserError
 

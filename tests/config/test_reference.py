@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from bertcli.config.keys import CONFIGS, json_schema, keys_of
-from bertcli.config.load import check_config, parse_yaml
-from bertcli.config.yaml_text import Block, Line
+from bertcli.config.load import check_config
+from bertcli.config.yaml_text import Block, Line, parse_yaml
+from bertcli.samples import CONFIGS as BUNDLED
 from tests.config.json_schema import problems
 from tests.config.keys import REQUIRED, class_keys
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = sorted((ROOT / "configs").rglob("*.yaml"))
 
 
 def reference_keys(section: Block, prefix: str = "") -> Iterator[tuple[str, Line]]:
@@ -67,8 +67,9 @@ def test_the_default_config_fits_the_schema(command: str) -> None:
     assert list(problems(defaults, schema, schema)) == []
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_the_shipped_configs_fit_the_schema(path: Path) -> None:
+@pytest.mark.parametrize("name", BUNDLED)
+def test_the_bundled_configs_fit_the_schema(name: str) -> None:
+    path = BUNDLED[name]
     value = parse_yaml(path.read_text(encoding="utf-8"), str(path))
     schema = json_schema(CONFIGS["pretrain" if "corpus" in value else "finetune"])
     assert list(problems(value, schema, schema)) == []

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bertcli.config.finetune import FinetuneConfig
-from bertcli.config.load import check_config, load_config, parse_yaml, save_config
-from bertcli.config.yaml_text import scalar, yaml_text
+from bertcli.config.load import check_config, load_config, save_config
+from bertcli.config.yaml_text import parse_yaml, scalar, yaml_text
 
 TRAPS = (
     *("1e-3", "007", "08", "+5", ".5e1", "1_000", "yes", "no", "NO", "null", "~", "true", "2024-01-01"),

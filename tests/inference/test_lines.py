@@ -49,6 +49,13 @@ def test_a_file_is_read_line_by_line(tmp_path):
         next(lines)
 
 
+def test_bundled_sentences_by_their_name_unless_a_file_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert all("[MASK]" in line.text for line in read_lines([], "quickstart-sentences"))
+    (tmp_path / "quickstart-sentences").write_text("mine")
+    assert list(read_lines([], "quickstart-sentences")) == [Line("mine", "quickstart-sentences, line 1")]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 def test_a_byte_order_mark_decides(tmp_path, monkeypatch, capsys, encoding):
     content = "\ufeffone\r\n\u010a é🎉\n".encode(encoding)

@@ -13,18 +13,16 @@ from bertcli.samples import LABELED
 from bertcli.tasks.files import find_labeled_file, read_examples
 from bertcli.tasks.labels import check_labels, label_set
 
-CONFIGS = Path(__file__).parent.parent.parent / "configs"
-
 
 def test_messages():
-    config = load_config(FinetuneConfig, CONFIGS / "spam.yaml")
+    config = load_config(FinetuneConfig, Path("spam"))
     settings = config.task.settings
     examples = list(read_examples(find_labeled_file(config.task.train), settings, labeled=True))
     assert Counter(each.label for each in examples) == {"ham": 4827, "spam": 747}
 
 
 def test_entities():
-    config = load_config(FinetuneConfig, CONFIGS / "ner.yaml")
+    config = load_config(FinetuneConfig, Path("ner"))
     names = (config.task.train, config.task.dev, "wnut17-test")
     files = [
         list(read_examples(find_labeled_file(name or ""), config.task.settings, labeled=True))

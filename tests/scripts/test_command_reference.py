@@ -20,4 +20,4 @@ def test_each_command_has_its_options_and_an_example() -> None:
     assert all(f"\n## `bertcli {name}`\n" in page for name in COMMANDS)
     assert "\n### `bertcli tokenizer encode`\n" in page
     assert "\n| `--resume` | Continue exactly where the run stopped. |\n" in page
-    assert "Example: `bertcli pretrain configs/quickstart.yaml --set training.steps=200`\n" in page
+    assert "Example: `bertcli pretrain quickstart --set training.steps=200`\n" in page

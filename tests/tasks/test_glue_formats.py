@@ -8,10 +8,10 @@ import pytest
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config
+from bertcli.samples import CONFIGS
 from bertcli.tasks.files import read_examples
 from tests.tasks.reading import write
 
-CONFIGS = Path(__file__).parent.parent.parent / "configs" / "glue"
 PARSED = "sentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse"
 MNLI = f"index\tpromptID\tpairID\tgenre\t{PARSED}\tsentence1\tsentence2\tlabel1"
 
@@ -78,13 +78,13 @@ FILES: dict[str, tuple[str, list[tuple[str, str | None, str | float]]]] = {
 
 
 def read(task: str, path: Path, labeled: bool) -> list[tuple[str, str | None, str | float | None]]:
-    config = load_config(FinetuneConfig, CONFIGS / f"{task}.yaml")
+    config = load_config(FinetuneConfig, Path(f"glue/{task}"))
     examples = read_examples(path, config.task.settings, labeled, config.task.skip_bad)
     return [(each.texts[0], [*each.texts, None][1], each.label) for each in examples]
 
 
 def test_there_is_a_config_for_each_task():
-    assert {path.stem for path in CONFIGS.glob("*.yaml")} == set(FILES)
+    assert {name for name in CONFIGS if name.startswith("glue/")} == {f"glue/{task}" for task in FILES}
 
 
 @pytest.mark.parametrize("task", FILES)

@@ -13,7 +13,8 @@ from bertcli.advice.init.pretraining import write_pretraining
 from bertcli.advice.init.task import can_be_labeled, doubtful_columns
 from bertcli.advice.init.written import Purpose, Request, Written
 from bertcli.config.keys import CONFIGS
-from bertcli.config.load import check_config, parse_yaml
+from bertcli.config.load import check_config
+from bertcli.config.yaml_text import parse_yaml
 from bertcli.system.errors import UserError
 from bertcli.system.files import looked_in
 from bertcli.system.terminal import Report

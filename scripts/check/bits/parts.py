@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from bertcli.samples import CONFIGS
 from bits.compare import compare_files, compare_metrics, compare_moments, compare_text, compare_weights
 from bits.data import TASKS, write_data
 from bits.tree import Tree
@@ -70,7 +71,7 @@ def _copy_model(source: Path, target: Path, dropout: float) -> None:
 
 def pretraining(both: Both, name: str, steps: int, **data: Any) -> dict[str, Any]:
     """The quickstart's config with dropout, fewer steps, each of them logged."""
-    config = yaml.safe_load((both.old.code / "configs" / "quickstart.yaml").read_text())
+    config = yaml.safe_load(CONFIGS["quickstart"].read_text())
     config["output_dir"] = name
     config["data"] |= data
     config["model"]["dropout"] = 0.1

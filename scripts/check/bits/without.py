@@ -18,13 +18,13 @@ REMOVALS = {
 
 
 def copy_without(code: Path, names: Sequence[str], folder: Path) -> Path:
-    """Copy a checkout's package and configs to `folder`, without the named paths; returns the folder.
+    """Copy a checkout's package to `folder`, without the named paths; returns the folder.
 
     Raises:
         ValueError: the checkout does not hold what is to be replaced.
     """
-    for part in ("bertcli", "configs"):
-        shutil.copytree(code / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(code / "bertcli", folder / "bertcli", ignore=ignored)
     for name in names:
         file, old, new = REMOVALS[name]
         text = (folder / file).read_text(encoding="utf-8")
