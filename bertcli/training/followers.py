@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -29,12 +29,14 @@ from bertcli.folders.run_layout import RunLayout, read_verdict
 from bertcli.system.errors import UserError
 from bertcli.system.files import lock_file, plain_text, write_text
 from bertcli.system.terminal import Report, discard, say, short, working
-from bertcli.training.trackers import TRACKERS, End, Entry, Row, Tracker, flat
+from bertcli.training.trackers import TRACKERS, End, Entry, Row, Tracker
 
-GRACE = 60
+GRACE = 120
 """Seconds that a follower has to complete its entry after the end of the run."""
 PAUSE = 0.25
 """Seconds between two looks at `metrics.jsonl`."""
+_QUIET = {"DO_NOT_TRACK": "true", "MLFLOW_DISABLE_TELEMETRY": "true", "WANDB_ERROR_REPORTING": "false"}
+"""Variables that keep libraries from reporting home, unless the user's environment has them."""
 _ID, LOCK = "id", ".lock"
 """The names of the id of an entry, and of the lock of its follower."""
 
@@ -71,7 +73,7 @@ class Followers:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
-                    env=os.environ | {"OMP_NUM_THREADS": "1"},
+                    env=_QUIET | os.environ | {"OMP_NUM_THREADS": "1"},
                     start_new_session=True,  # Ctrl-C in the terminal is for the run
                 )
             except OSError as error:
@@ -105,6 +107,8 @@ class Followers:
                     process.wait(1.1 * GRACE)
                 if process.returncode != 0:
                     say(_warning(name, _last_words(process)))
+        except KeyboardInterrupt:
+            say("the trackers are left behind; --resume completes their entries")
         finally:
             for process in self._processes.values():
                 _dismiss(process)
@@ -193,8 +197,18 @@ def _entry(folder: Path, layout: RunLayout, tracker: type[Tracker]) -> Entry:
         write_text(path, id)
     text, root = plain_text(layout.config), layout.root
     name = f"{root.parent.name}-{root.name}" if layout.is_part else root.name
-    config = dict(flat(yaml.safe_load(text)))
-    return Entry(folder, id, name, config, config_text=text, began=path.stat().st_mtime)
+    config = dict(_flat(yaml.safe_load(text)))
+    began = path.stat().st_mtime
+    return Entry(folder=folder, id=id, name=name, config=config, config_text=text, began=began)
+
+
+def _flat(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The keys of a config with their sections, such as `training.steps`, and their values."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
 
 
 def follow(name: TrackerName, layout: RunLayout, ending: Any) -> None:

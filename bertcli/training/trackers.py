@@ -7,7 +7,7 @@ import os
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -292,12 +292,3 @@ TRACKERS: Mapping[TrackerName, type[Tracker]] = {
     "wandb": Wandb,
     "trackio": Trackio,
 }
-
-
-def flat(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """The keys of a config with their sections, such as `training.steps`, and their values."""
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value

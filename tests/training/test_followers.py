@@ -272,7 +272,7 @@ def started(layout: RunLayout):
     crowd._processes.clear()
 
 
-def test_a_tracker_that_dies_is_one_warning(started: tuple[Followers, subprocess.Popen[str]]) -> None:
+def test_a_tracker_that_dies_is_one_warning(started: tuple[Followers, subprocess.Popen[bytes]]) -> None:
     crowd, process = started
     said: list[str] = []
     crowd.check(said.append)
@@ -288,7 +288,7 @@ def test_a_tracker_that_dies_is_one_warning(started: tuple[Followers, subprocess
 
 
 def test_a_tracker_that_hangs_is_left_behind(
-    started: tuple[Followers, subprocess.Popen[str]],
+    started: tuple[Followers, subprocess.Popen[bytes]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -299,6 +299,26 @@ def test_a_tracker_that_hangs_is_left_behind(
         crowd.check()
     assert "the tracker tensorboard is off: it was not done 0.2 s after the run" in capsys.readouterr().err
     assert process.wait() == -signal.SIGKILL
+
+
+def test_ctrl_c_leaves_the_trackers_and_not_the_run(
+    started: tuple[Followers, subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    crowd, process = started
+    wait = process.wait
+
+    def interrupted(timeout: float) -> int:
+        if timeout == 1.1 * followers.GRACE:
+            raise KeyboardInterrupt
+        return wait(timeout)
+
+    monkeypatch.setattr(process, "wait", interrupted)
+    with crowd:
+        pass
+    assert "the trackers are left behind; --resume completes their entries" in capsys.readouterr().err
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_a_tracker_that_cannot_start_is_one_warning(
