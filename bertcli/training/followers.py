@@ -65,7 +65,7 @@ class Followers:
 
     def start(self, names: Iterable[TrackerName]) -> None:
         """Start a process for each tracker; called on the first rank only."""
-        for name in names:
+        for name in dict.fromkeys(names):
             command = [sys.executable, "-P", "-m", __name__, name, str(self._root.resolve())]
             try:
                 self._processes[name] = subprocess.Popen(
@@ -132,8 +132,10 @@ def _last_words(process: subprocess.Popen[bytes]) -> str:
 
 
 def _dismiss(process: subprocess.Popen[bytes]) -> None:
-    """Kill a follower that still runs, and close its pipes."""
-    process.kill()
+    """Kill a follower that still runs, with the processes that it has started, and close its pipes."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         process.wait(1)
     for pipe in filter(None, (process.stdin, process.stdout)):

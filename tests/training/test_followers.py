@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -69,8 +70,7 @@ def in_trackio(folder: Path) -> tuple[list[Point], str]:
 
 def in_wandb(folder: Path) -> tuple[list[Point], str]:
     """Read the file of an offline run: records of protobuf in the log format of LevelDB."""
-    from wandb.proto import wandb_internal_pb2 as pb
-
+    pb = importlib.import_module("wandb.proto.wandb_internal_pb2")
     (path,) = folder.glob("offline-run-*/run-*.wandb")
     data, at, whole, points, texts = path.read_bytes(), 7, b"", list[Point](), list[str]()
     while at + 7 <= len(data):
@@ -83,7 +83,7 @@ def in_wandb(folder: Path) -> tuple[list[Point], str]:
             break
         whole, at = whole + data[at + 7 : at + 7 + size], at + 7 + size
         if kind in (1, 4):  # complete, or the last part
-            record = pb.Record.FromString(whole)  # pyright: ignore[reportAttributeAccessIssue]
+            record = pb.Record.FromString(whole)
             whole = b""
             if record.WhichOneof("record_type") == "history":
                 items = {
