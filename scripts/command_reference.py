@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from bertcli.cli.main import PROGRAM, app
+from bertcli.cli.options import help_records
 
 PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 HEAD = """# Commands
@@ -44,9 +45,11 @@ def sections(group: Any, context: Any, mark: str) -> Iterator[str]:
             if hasattr(command, "list_commands"):
                 yield from sections(command, inner, f"{mark}#")
             else:
-                records = [parameter.get_help_record(inner) for parameter in command.params]
                 yield "| argument or option | meaning |\n|---|---|"
-                yield from map(_row, filter(None, records))
+                for heading, records in help_records(command, inner).items():
+                    if heading not in ("Arguments", "Options"):
+                        yield f"| *{heading}* | |"
+                    yield from (_row(record) for record in records if "--help" not in record[0])
                 yield ""
 
 

@@ -40,7 +40,7 @@ IN_ROOT = (
         "store.old",
         "store.partial",
         "store.new",
-        "tensorboard",
+        "trackers",
         "seed-1",
         "seed-notes",
         ".model.bak",
@@ -211,7 +211,8 @@ def place(path: Path, kind: str, folder: Path, content: bytes) -> None:
 def draw_command(folder: Path, root: str, drawn: random.Random) -> list[str]:
     flags = drawn.choice([[], ["--resume"], ["--overwrite"], ["--overwrite"]])
     store = drawn.choice([None, None, None, "out", "elsewhere"])
-    board = {"logging": {"tensorboard": drawn.random() < 0.05, "every_steps": 1}}
+    trackers = ["tensorboard"] if drawn.random() < 0.05 else []
+    board = {"logging": {"trackers": trackers, "every_steps": 1}}
     steps = {"steps": drawn.choice([1, 2, 3])}
     seeds = {"seeds": [1]} if drawn.random() < 0.3 else {}
     at = f"{root}/" if root != "." else ""

@@ -14,7 +14,7 @@ from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.yaml_text import parse_yaml
 from bertcli.system.errors import UserError
-from tests.pages import NO_CODE, PAGES, ROOT, Bertcli, Reader, begins_with, blocks_of
+from tests.pages import NO_CODE, PAGES, ROOT, Bertcli, Block, Reader, begins_with, blocks_of
 from tests.small_pages import copy_runs, enter, write_runs
 
 DOCUMENTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -76,6 +76,21 @@ def test_what_a_page_says_can_be_done(
     reader = Reader(run_bertcli)
     for block in blocks_of(page):
         reader.read(block)
+
+
+def test_the_example_of_each_command_can_be_run(
+    finished: Path, run_bertcli: Bertcli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    copy_runs(["runs/quickstart", "runs/spam"], finished, tmp_path)
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^Example: `(bertcli .*)`$", text, flags=re.MULTILINE)
+    assert len(examples) > 30
+    long = ("bertcli tune", "bertcli verify-resume")  # trials and kills have tests of their own
+    taken = ("bertcli pretrain", "bertcli finetune")  # their output_dir has a run already
+    lines = [f"{each} --overwrite" if each.startswith(taken) else each for each in examples]
+    block = Block(0, "sh", "\n".join(each for each in lines if not each.startswith(long)), ("", ""))
+    Reader(run_bertcli).read(block)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -169,6 +169,6 @@ def show_pairs(
         for column, target in zip(columns, targets, strict=True):
             here_id = int(batch.ids_BT[row, column])
             mark = f"{tokenizer.readable(here_id)}<{tokenizer.readable(target)}>"
-            tokens[column] = f"\x1b[33m{visible(mark)}\x1b[0m" if color else mark
+            tokens[column] = f"\x1b[1m{visible(mark)}\x1b[0m" if color else mark
         label = None if batch.labels_B is None else labels[int(batch.labels_B[row])]
         yield label, tokenizer.join(tokens)

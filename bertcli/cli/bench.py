@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from bertcli.cli.options import (
+    Command,
     Config,
     Device,
     FinetuningConfig,
@@ -30,14 +31,14 @@ Preset = Annotated[
     Literal["tiny", "micro", "mini", "small", "medium", "base", "large"],
     option(..., "Size of the model: layers and hidden size."),
 ]
-Family = Annotated[FamilyName, option(..., "Model family (model.family).")]
+Family = Annotated[FamilyName, option(..., "Model family (model.family).", metavar="NAME")]
 VocabSize = Annotated[int, option(..., "Number of entries in the vocabulary.", min=6, max=MOST_TOKENS)]
 PrecisionName = Annotated[
     Literal["auto", "bf16", "fp16", "fp32"], option(..., "Number format (training.precision).")
 ]
 
 
-@bench.command()
+@bench.command(cls=Command)
 def step(
     preset: Preset = "mini",
     family: Family = "bert",
@@ -58,10 +59,11 @@ def step(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time the pretraining step: the loop of `bertcli pretrain` on full rows, or with --config on real ones.
+    """Time the steps of a pretraining: those of `bertcli pretrain`.
 
-    tflops counts the matrix products of the model (with the MLM head only at masked tokens). matmul_tflops is
-    the rate of large matrix products alone on this machine, in the same precision.
+    The rows are full, or with --config those of a text. tflops counts the matrix products of the model (with
+    the MLM head only at masked tokens). matmul_tflops is the rate of large matrix products alone on this
+    machine, in the same precision.
 
     Example: bertcli bench step --preset tiny --vocab-size 2048 --steps 5
     """
@@ -85,7 +87,7 @@ def step(
     _show(bench_synthetic(model, vocab_size, length, training=training, steps=steps), json_)
 
 
-@bench.command()
+@bench.command(cls=Command)
 def stream(
     config: Config,
     batches: int = count(200, "Number of batches to measure."),
@@ -102,7 +104,7 @@ def stream(
     _show(bench_stream(load.load_config(schema.PretrainConfig, config, set_), batches), json_)
 
 
-@bench.command()
+@bench.command(cls=Command)
 def tokenize(
     config: Path | None = argument(
         None, "Config whose text is read; default: the bundled classics.", "[CONFIG]"
@@ -115,7 +117,9 @@ def tokenize(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time the way from text to token ids in one process, with sentences split and tokenized as in `prepare`.
+    """Time the way from text to token ids, as in `bertcli prepare`.
+
+    One process splits the sentences and tokenizes them.
 
     Example: bertcli bench tokenize --megabytes 1
     """
@@ -138,16 +142,18 @@ def tokenize(
     _show(bench_tokenize(corpus, loaded, megabytes), json_)
 
 
-@bench.command()
+@bench.command(cls=Command)
 def finetune(
     config: FinetuningConfig,
     steps: int = count(50, "Number of steps to measure, after the warm-up."),
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Time fine-tuning steps on a config's own rows, compared with every row padded to max_length.
+    """Time fine-tuning steps on the rows of a config.
 
-    Example: bertcli bench finetune spam --set model=runs/quickstart/model
+    They are compared with steps in which each row is padded to max_length.
+
+    Example: bertcli bench finetune spam --steps 20
     """
     from bertcli.advice.bench.measure import bench_finetune
     from bertcli.config import finetune, load
@@ -155,7 +161,7 @@ def finetune(
     _show(bench_finetune(load.load_config(finetune.FinetuneConfig, config, set_), steps), json_)
 
 
-@bench.command()
+@bench.command(cls=Command)
 def predict(
     model: Path | None = argument(None, "A fine-tuned model; default: a fresh one.", "[MODEL]"),
     input_: str | None = option(
@@ -173,7 +179,9 @@ def predict(
     device: Device = "auto",
     json_: Json = False,
 ) -> None:
-    """Time predictions on texts of mixed length, compared with every row padded to max_length.
+    """Time predictions on texts of mixed length.
+
+    They are compared with rows that are all padded to max_length.
 
     Example: bertcli bench predict --preset tiny --texts 200
     """

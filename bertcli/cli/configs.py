@@ -38,13 +38,14 @@ def init(
         None,
         "A GPU of another machine (h200, a100-80gb, ...) for which the run is calculated.",
         metavar="NAME",
+        panel="Options",
     ),
 ) -> None:
-    """Write a config for your files that runs as it is, with a reason for each value.
+    """Write a config for your files, with a reason for each value.
 
-    It looks at the text or the labels and at this machine. Some seconds of steps are measured, so that the
-    run takes the time that you give; with --device they are calculated from a data sheet. Nothing else is
-    written, and no file is replaced.
+    The config runs as it is. The command looks at the text or the labels and at this machine. Some seconds of
+    steps are measured, so that the run takes the time that you give; with --device they are calculated from a
+    data sheet. Nothing else is written, and no file is replaced.
 
     Example: bertcli init texts/ --minutes 30
     """
@@ -99,14 +100,17 @@ def estimate(
     config: AnyConfig,
     set_: Set = None,
     device: str | None = option(
-        None, "A GPU of another machine (h200, a100-80gb, ...); nothing is measured.", metavar="NAME"
+        None,
+        "A GPU of another machine (h200, a100-80gb, ...); nothing is measured.",
+        metavar="NAME",
+        panel="Options",
     ),
     json_: Json = False,
 ) -> None:
-    """Estimate time, memory and disk of a run, after a probe of some seconds on this machine.
+    """Estimate the time, the memory and the disk of a run.
 
-    The probe takes steps of the run itself, and writes nothing. --device NAME calculates everything from the
-    data sheet of that device.
+    A probe of some seconds on this machine takes steps of the run itself, and writes nothing. --device NAME
+    calculates everything from the data sheet of that device.
 
     Example: bertcli estimate quickstart
     """

@@ -28,11 +28,11 @@ def check_data(
     ),
     json_: Json = False,
 ) -> None:
-    """Read the data of a config once, and show what to mend before the run, worst first.
+    """Show what to mend in the data of a config, worst first.
 
-    A corpus: counts of documents, sentences, words, tokens, pairs and steps per epoch; repeated documents and
-    lines, damaged characters, lines in other languages. Labeled files: rows, labels, lengths, duplicates.
-    Nothing is written, except by --tokens. Exit code 1: the run would fail on this data.
+    The data is read once. A corpus: counts of documents, sentences, words, tokens, pairs and steps per epoch;
+    repeated documents and lines, damaged characters, lines in other languages. Labeled files: rows, labels,
+    lengths, duplicates. Nothing is written, except by --tokens. Exit code 1: the run would fail on this data.
 
     Example: bertcli check-data quickstart
     """

@@ -35,7 +35,7 @@ def convert(
     transformers holds together. Weights of other heads are dropped, and named. The result is loaded and
     compared with the source on the same texts. A difference above 1e-6 is an error, and nothing is written.
 
-    Example: bertcli convert uncased_L-12_H-768_A-12 bert-base
+    Example: bertcli convert runs/quickstart converted
     """
     from bertcli.folders.convert import convert as run
     from bertcli.folders.fill import DROPPED
@@ -57,7 +57,7 @@ def convert(
 def export(
     model: Model,
     destination: Path = argument(..., "The folder to write: a new one, or empty.", "OUT"),
-    format_: Literal["onnx"] = option("onnx", "Format of the model's file.", "--format"),
+    format_: Literal["onnx"] = option("onnx", "Format of the model's file.", "--format", panel="Output"),
     encoder: bool = flag("Write the encoder alone, for vectors, without the model's head.", "--encoder"),
     int8: bool = flag("Write a file with 8-bit weights too, and compare it with the other.", "--int8"),
     sample: str | None = option(
@@ -142,12 +142,12 @@ def extend_vocab(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Add the pieces to a model's vocabulary that shorten a corpus most; CONFIG names the corpus.
+    """Add the pieces to a vocabulary that shorten a corpus most.
 
-    Each new piece starts with the mean of the pieces that it replaces. Continue with the result as
-    model.init_from, so that it learns the new pieces.
+    CONFIG names the corpus. Each new piece starts with the mean of the pieces that it replaces. Continue with
+    the result as model.init_from, so that it learns the new pieces.
 
-    Example: bertcli extend-vocab runs/novels novels runs/extended --add 500
+    Example: bertcli extend-vocab runs/quickstart quickstart extended
     """
     from bertcli.corpus import chunks, sample
     from bertcli.folders import fill, vocabulary
@@ -187,14 +187,15 @@ def transplant(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Write a model with a new vocabulary, which is trained on the corpus of CONFIG.
+    """Write a model with a new vocabulary, trained on a corpus.
 
-    The section tokenizer of CONFIG says which vocabulary; auto is decided as for a new model of this family.
-    A piece that the old vocabulary has keeps its vector. Another one starts with the mean of the old pieces
-    that make it up. A piece of letters that the old vocabulary lacks gets a random vector, like those of the
-    old pieces. Continue with the result as model.init_from, so that it learns the new pieces.
+    CONFIG names the corpus. Its section tokenizer says which vocabulary; auto is decided as for a new model
+    of this family. A piece that the old vocabulary has keeps its vector. Another one starts with the mean of
+    the old pieces that make it up. A piece of letters that the old vocabulary lacks gets a random vector,
+    like those of the old pieces. Continue with the result as model.init_from, so that it learns the new
+    pieces.
 
-    Example: bertcli transplant runs/novels novels runs/transplanted
+    Example: bertcli transplant runs/quickstart quickstart transplanted
     """
     from bertcli.corpus import matching
     from bertcli.families.registry import new_name

@@ -14,42 +14,47 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from bertcli.cli import options
 from bertcli.system import terminal
 from bertcli.system.errors import UserError
 from bertcli.system.exhausted import describe_exhausted, describe_os_error
 from bertcli.system.signals import is_unsaid_ctrl_c
 
-COMMANDS = {
-    "init": "configs",
-    "pretrain": "train",
-    "finetune": "train",
-    "tune": "train",
-    "predict-mask": "masks",
-    "predict-next": "masks",
-    "predict": "predict",
-    "suggest": "predict",
-    "embed": "vectors",
-    "similarity": "vectors",
-    "serve": "predict",
-    "attention": "pages",
-    "evaluate": "evaluate",
-    "report": "pages",
-    "convert": "folders",
-    "export": "folders",
-    "extend-vocab": "folders",
-    "transplant": "folders",
-    "clean": "stores",
-    "prepare": "stores",
-    "check-data": "data",
-    "verify-resume": "train",
-    "estimate": "configs",
-    "show-batch": "data",
-    "tokenizer": "tokenizer",
-    "bench": "bench",
-    "config": "configs",
+GROUPS = {
+    "Start": {
+        "init": "configs",
+        "check-data": "data",
+        "estimate": "configs",
+        "config": "configs",
+        "clean": "stores",
+        "prepare": "stores",
+        "tokenizer": "tokenizer",
+    },
+    "Train": {
+        "pretrain": "train",
+        "finetune": "train",
+        "tune": "train",
+        "extend-vocab": "folders",
+        "transplant": "folders",
+    },
+    "Use": {
+        "predict-mask": "masks",
+        "predict-next": "masks",
+        "predict": "predict",
+        "suggest": "predict",
+        "embed": "vectors",
+        "similarity": "vectors",
+        "serve": "predict",
+        "convert": "folders",
+        "export": "folders",
+    },
+    "Look": {"report": "pages", "attention": "pages", "show-batch": "data"},
+    "Prove": {"evaluate": "evaluate", "verify-resume": "train", "bench": "bench"},
 }
-"""Command -> its module in `bertcli/cli/`, in the order of `--help`. The module has a function or a Typer app
-of that name."""
+"""Heading of `--help` -> command -> its module in `bertcli/cli/`. The module has a function or a Typer app of
+that name."""
+COMMANDS = {name: module for commands in GROUPS.values() for name, module in commands.items()}
+"""Command -> its module, in the order of `--help`."""
 WITHOUT_CONFIG = ("predict", "suggest", "embed", "similarity", "evaluate")
 """Commands that read files by options, not by a config."""
 
@@ -73,6 +78,13 @@ class LazyGroup(TyperGroup):
         """The names of the commands, in the order of `--help`."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in their groups, each with the first sentence of its help."""
+        width = max(map(len, COMMANDS))
+        for heading, names in GROUPS.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            options.write_commands(heading, commands, formatter, width=width)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of `TyperGroup`; the error for an unknown command names the nearest one."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:  # a shell that completes wants no error
@@ -90,7 +102,7 @@ class LazyGroup(TyperGroup):
         app = getattr(module, cmd_name.replace("-", "_"))
         if not isinstance(app, typer.Typer):
             function, app = app, typer.Typer(add_completion=False, rich_markup_mode=None)
-            app.command()(function)
+            app.command(cls=options.Command)(function)
         command = typer.main.get_command(app)
         command.name = cmd_name
         if cmd_name in WITHOUT_CONFIG:
@@ -146,7 +158,8 @@ def root(
 ) -> None:
     """Train your own encoder from raw text, and predict with it.
 
-    bertcli pretrain quickstart, then
+    \b
+    bertcli pretrain quickstart
     bertcli predict-mask runs/quickstart "The [MASK] was dark."
     """
 

@@ -32,7 +32,7 @@ def predict_mask(
     Text comes from the command line, from --input, or from standard input. Each mask is predicted separately,
     with all the others still masked. Special tokens are never predicted.
 
-    Example: bertcli predict-mask runs/quickstart "The [MASK] of the [MASK] was dark." --top-k 5
+    Example: bertcli predict-mask runs/quickstart "The [MASK] was dark." --top-k 3
     """
     from bertcli.folders import lengths, locate, model_folder
     from bertcli.inference.fill_mask import fill_masks
@@ -78,7 +78,7 @@ def predict_next(
     input. A model pretrained with `objective: mlm` has no such head, and is refused; so is every family but
     BERT.
 
-    Example: bertcli predict-next runs/quickstart "It was late." "The house was dark."
+    Example: bertcli predict-next runs/quickstart "It was late." "It was dark."
     """
     from bertcli.folders import lengths, locate, model_folder
     from bertcli.inference import fill_mask, lines

@@ -26,11 +26,12 @@ def report(
     attributions: bool = flag("Show the words that decided the first 20 mistakes.", "--attributions"),
     device: Device = "auto",
 ) -> None:
-    """Make one HTML page of a run: its scores and what they mean, curves, data, recipe, and examples.
+    """Make one HTML page of a run, or of several.
 
-    The examples of a pretrained model are held-out sentences with a masked word. Those of a fine-tuned model
-    are its answers on the dev data, which are computed now, and its mistakes. A run may be finished, stopped
-    or running. Several runs are compared: scores, curves, and the keys of the config in which they differ.
+    It has the scores and what they mean, curves, data, recipe, and examples. The examples of a pretrained
+    model are held-out sentences with a masked word. Those of a fine-tuned model are its answers on the dev
+    data, which are computed now, and its mistakes. A run may be finished, stopped or running. Several runs
+    are compared: scores, curves, and the keys of the config in which they differ.
 
     The page holds everything that it needs, and no script; it can be sent to others. It shows texts of the
     data.
@@ -81,7 +82,7 @@ def attention(
     is least likely to be outside of all entities, unless --target names another. Attention alone explains no
     answer.
 
-    Example: bertcli attention runs/quickstart "The old house was dark." --output attention.html
+    Example: bertcli attention runs/quickstart "It was dark." --output page.html
     """
     from bertcli.folders.locate import resolve_model
     from bertcli.inference import attention, inputs, outputs

@@ -167,7 +167,7 @@ def suggest(
     The uncertainty is that of the two likeliest labels; with several labels a text, that of the least sure
     label; for entities, the mean over the words. A regression has none. Files of any size are streamed.
 
-    Example: bertcli suggest runs/spam unlabeled.csv -n 100 --output next.csv
+    Example: bertcli suggest runs/spam new.csv -n 5 --output next.csv
     """
     from bertcli.inference import annotations as tools
     from bertcli.inference import inputs, outputs

@@ -42,13 +42,14 @@ def clean(
     workers: Workers = None,
     json_: Json = False,
 ) -> None:
-    """Write the corpus without noise and copies, and say what was left out, with examples.
+    """Write a corpus without noise and copies.
 
-    The rules are the keys of the section `clean`. The text is written to OUT/text as JSON lines, each
-    document with the file it came from; OUT/report.html shows what each rule took. An interrupted work goes
-    on, and the text does not depend on the engine, its tasks or workers. Needs the extra `scale`.
+    It says what was left out, with examples. The rules are the keys of the section `clean`. The text is
+    written to OUT/text as JSON lines, each document with the file it came from; OUT/report.html shows what
+    each rule took. An interrupted work goes on, and the text does not depend on the engine, its tasks or
+    workers. Needs the extra `scale`.
 
-    Example: bertcli clean novels cleaned --dry-run
+    Example: bertcli clean quickstart cleaned --dry-run
     """
     from bertcli.config import load, schema
     from bertcli.corpus.clean.run import account_lines, clean_corpus
@@ -91,11 +92,11 @@ def prepare(
     dry_run: bool = flag("With --engine slurm: only show the jobs.", "--dry-run"),
     json_: Json = False,
 ) -> None:
-    """Build only the vocabulary and the token store, and print what is in them.
+    """Build only the vocabulary and the token store of a run.
 
-    A store that matches the config is opened. An interrupted build continues where it stopped. A store over 2
-    GB is checked by 1,000 blocks, which are compared with their hashes; --verify compares all blocks. The
-    store does not depend on the engine, its tasks or workers.
+    It prints what is in them. A store that matches the config is opened. An interrupted build continues where
+    it stopped. A store over 2 GB is checked by 1,000 blocks, which are compared with their hashes; --verify
+    compares all blocks. The store does not depend on the engine, its tasks or workers.
 
     Example: bertcli prepare quickstart --set output_dir=runs/look
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from bertcli.cli.options import argument, flag, group, option
+from bertcli.cli.options import Command, argument, flag, group, option
 from bertcli.config import MOST_TOKENS
 from bertcli.families.family import FamilyName, TokenizerKind
 from bertcli.system.errors import UserError
@@ -17,12 +17,14 @@ from bertcli.system.terminal import say
 tokenizer = group("Train a vocabulary, or use one.")
 
 
-@tokenizer.command()
+@tokenizer.command(cls=Command)
 def train(
     files: list[str] = argument(..., "Files, folders, globs, or a bundled sample: classics."),
     output: Path = option(..., "The folder to write; it must not hold a tokenizer.", "--output"),
     vocab_size: int = option(30522, "Number of entries, special tokens included.", min=6, max=MOST_TOKENS),
-    family: FamilyName = option("bert", "Family whose special tokens are used (model.family)."),
+    family: FamilyName = option(
+        "bert", "Family whose special tokens are used (model.family).", metavar="NAME"
+    ),
     kind: TokenizerKind | None = option(
         None, "Kind of the tokenizer (tokenizer.kind); default: the family's."
     ),
@@ -37,12 +39,12 @@ def train(
         "en", "Language (corpus.language); tr, az and lt have their own rules for lower case.", metavar="CODE"
     ),
 ) -> None:
-    """Train a vocabulary; print its folder.
+    """Train a vocabulary, and print its folder.
 
     A text of more than 256 MB is read as a uniform sample of about that size. The same text gives the same
     vocabulary, bit for bit.
 
-    Example: bertcli tokenizer train classics --output runs/vocabulary --vocab-size 8192
+    Example: bertcli tokenizer train classics --output vocabulary --vocab-size 8192
     """
     from bertcli.config import load, run
     from bertcli.config.corpus import CorpusConfig
@@ -82,7 +84,7 @@ def train(
     print(output)
 
 
-@tokenizer.command()
+@tokenizer.command(cls=Command)
 def encode(
     tokenizer: Path = option(
         ..., "A vocab.txt, a tokenizer.json, or a folder with one, such as a run or a store.", "--tokenizer"
@@ -92,11 +94,12 @@ def encode(
     cased: bool = flag("Keep upper case and accents, for a bare vocab.txt.", "--cased"),
     json_: bool = flag("Print one JSON object a text: text, ids, tokens, readable.", "--json"),
 ) -> None:
-    """Show the tokens and ids of texts, with the special tokens that a model reads.
+    """Show the tokens and ids of texts.
 
-    The tokens of byte-level BPE are shown a second time as text, with ▁ for the blank before a word.
+    The special tokens that a model reads are shown too. The tokens of byte-level BPE are shown a second time
+    as text, with ▁ for the blank before a word.
 
-    Example: bertcli tokenizer encode --tokenizer runs/vocabulary "It was a dark night."
+    Example: bertcli tokenizer encode --tokenizer runs/quickstart "It was dark."
     """
     from bertcli.tokenizer.tokenizer import Tokenizer
 

@@ -21,7 +21,7 @@ def pretrain(config: Config, set_: Set = None, resume: Resume = False, overwrite
 
     Example: bertcli pretrain quickstart --set training.steps=200
 
-    To continue a run, its folder is enough: bertcli pretrain runs/quickstart --resume
+    Continue a run: bertcli pretrain runs/quickstart --resume
 
     On several devices: torchrun --nproc-per-node 2 -m bertcli pretrain CONFIG
     """
@@ -42,7 +42,7 @@ def finetune(
 
     Example: bertcli finetune spam
 
-    To continue a run, its folder is enough: bertcli finetune runs/spam --resume
+    Continue a run: bertcli finetune runs/spam --resume
     """
     from bertcli.training import ranks, train
 
@@ -60,19 +60,20 @@ def tune(
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
-    """Search for a better fine-tuning config, by trials that are compared on the dev data.
+    """Search for a better fine-tuning config.
 
-    Each trial is a run of bertcli finetune with another learning rate, epochs, batch size, layer decay or
-    number of frozen layers; for vectors also another pooling, for long texts another length. The first trial
-    is CONFIG itself. A trial that is behind most others is ended early. At the end CONFIG and the best trial
-    are run with fresh seeds, which shows whether the gain is more than chance.
+    Trials are compared on the dev data. Each trial is a run of bertcli finetune with another learning rate,
+    epochs, batch size, layer decay or number of frozen layers; for vectors also another pooling, for long
+    texts another length. The first trial is CONFIG itself. A trial that is behind most others is ended early.
+    At the end CONFIG and the best trial are run with fresh seeds, which shows whether the gain is more than
+    chance.
 
     All files are in the folder output_dir with -tune at its end: best.yaml, the recommended config, and
     report.html, which shows what was tried. It needs Optuna: pip install 'bertcli[tune]'.
 
     Example: bertcli tune spam --minutes 20
 
-    To continue a search, its folder is enough: bertcli tune runs/spam-tune --resume
+    Continue a search: bertcli tune runs/spam-tune --resume
     """
     from bertcli.advice.tune import tune as search
     from bertcli.training import ranks
@@ -94,7 +95,7 @@ def verify_resume(
     ),
     json_: Json = False,
 ) -> None:
-    """Prove on this machine that a killed and resumed run of CONFIG gives the same result.
+    """Prove that a killed and resumed run gives the same result.
 
     It runs a few steps without a kill. It runs them again with SIGKILLs at random moments and a --resume
     after each, and compares every loss and the final weights, bit by bit. Your output_dir is not touched; the

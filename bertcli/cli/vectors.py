@@ -60,7 +60,7 @@ def embed(
 
     MODEL may also be a folder that bertcli export wrote, or an .onnx file in it; onnxruntime runs it.
 
-    Example: bertcli embed runs/quickstart --input texts.txt --output vectors.npy
+    Example: bertcli embed runs/quickstart --input corpus.txt --output out.npy
     """
     from bertcli.folders.lengths import check_length
     from bertcli.inference import inputs, outputs
@@ -131,7 +131,7 @@ def similarity(
     of one file, save its vectors once (bertcli embed MODEL --input FILE --output FILE.npy), and give them by
     --vectors. If there is no --input, the first text is compared with the others.
 
-    Example: bertcli similarity runs/search "how do I reset it" --input manual.txt --top 3
+    Example: bertcli similarity runs/quickstart "a dark night" --input corpus.txt
     """
     from bertcli.inference import inputs, outputs
     from bertcli.inference.opened import Compute, open_encoder

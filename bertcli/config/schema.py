@@ -168,13 +168,17 @@ class CheckpointConfig(Section):
     resume."""
 
 
+TrackerName = Literal["tensorboard", "mlflow", "wandb", "trackio"]
+
+
 class LoggingConfig(Section):
     """Logs of the training steps, and the report of the run."""
 
     every_steps: Count = 10
     """Steps between two lines of `metrics.jsonl`."""
-    tensorboard: bool = False
-    """Write events for TensorBoard too; needs the extra `tensorboard`."""
+    trackers: tuple[TrackerName, ...] = ()
+    """Trackers that follow the run: tensorboard, mlflow, wandb, trackio, each with the extra of its name.
+    They write into `trackers/` in `output_dir`; a tracker that fails never ends the run."""
     report: bool = False
     """Whether the run writes `report.html` at its end, as `bertcli report` does."""
 

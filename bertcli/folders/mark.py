@@ -1,6 +1,6 @@
 """Marks: small files which prove that bertcli made a folder, and which files in it are bertcli's.
 
-.bertcli.json             in a run folder, a token store, tensorboard/: names -> allowed hashes
+.bertcli.json             in a run folder, a token store, the folder of a tracker: names -> allowed hashes
 .bertcli-unfinished.json  in a folder that is being written or removed: the folder's name, and the process
 """
 
@@ -24,14 +24,17 @@ from bertcli.system.files import file_hash, plain_bytes, plain_text, sync, write
 
 NOTE = ".bertcli.json"
 MARK = ".bertcli-unfinished.json"
-Kind = Literal["run", "store", "tensorboard", "clean"]
+Kind = Literal["run", "store", "tracker", "clean"]
 _BEGUN = re.compile(r"\..+\.(partial|removed)-[0-9a-f]{8}")
 """Names of the folders that `new_marked_folder` makes for `bertcli.folders.sealed`."""
 
 
 @dataclass
 class Note:
-    """The files that bertcli wrote in a folder: name -> allowed BLAKE2b hashes, none if it may grow."""
+    """The files that bertcli wrote in a folder: name -> allowed BLAKE2b hashes, none if it may grow.
+
+    In the folder of a tracker, the names are patterns, of files in folders too (`remove_matching`).
+    """
 
     kind: Kind
     files: dict[str, list[str]] = field(default_factory=dict)
@@ -85,6 +88,22 @@ def write_own(path: Path, text: str) -> None:
     note.files[path.name] = [*before, hashlib.blake2b(data).hexdigest()]
     write_note(path.parent, note)
     write_text(path, text)
+
+
+def remove_matching(folder: Path, patterns: Iterable[str]) -> None:
+    """Remove the files, the links and the empty folders whose names match, in the order of the patterns.
+
+    Nothing behind a link is removed. Raises `OSError` where the disk refuses.
+    """
+    real = folder.resolve()
+    for pattern in patterns:
+        for path in list(folder.glob(pattern)):
+            if path.parent.resolve() != real / path.parent.relative_to(folder):
+                continue
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+            elif not any(path.iterdir()):
+                path.rmdir()
 
 
 def new_marked_folder(parent: Path, purpose: str) -> Path:

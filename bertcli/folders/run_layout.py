@@ -8,14 +8,14 @@ metrics.jsonl    one line per logged step or evaluation
 store/           the token store (`bertcli.corpus`), unless `corpus.store` names another place
 checkpoints/     step-00000500, ... (`bertcli.training.checkpoint`); best: the best model so far
 model/           the final model
-tensorboard/     with `logging.tensorboard`
+trackers/        with `logging.trackers`: a folder for each (`bertcli.training.trackers`)
 seed-N/, seeds.json   with `seeds`: several runs (`bertcli.training.train`)
 trial-N/, trial-N-seed-M/, trials.jsonl, runs.log, best.yaml   the files of a search (`bertcli.advice.tune`)
 fold-N/, final/, folds.json, out-of-fold.jsonl   with `folds`: the same, and the answers to all rows
 verdict.json     what the run said at its end (`bertcli.folders.run_layout`)
 report.html      the page of `bertcli report`
 
-store, checkpoints, model and tensorboard may be links to folders on another disk.
+store, checkpoints, model and trackers may be links to folders on another disk.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ FILES = (
     *("config.yaml", "data.json", "metrics.jsonl", "seeds.json", "folds.json", "out-of-fold.jsonl"),
     *("verdict.json", "report.html", "trials.jsonl", "runs.log", "best.yaml"),
 )
-FOLDERS = ("model", "checkpoints", "tensorboard")
+FOLDERS = ("model", "checkpoints", "trackers")
 """The contents of a run folder, besides the token store and the runs of seeds and folds."""
 ALL_ROWS = "final"
 """The folder of the run that learns from the rows of all folds."""
@@ -57,7 +57,7 @@ class RunLayout:
         paths = [root / name for name in FILES]
         self.config, self.data, self.metrics, self.seeds, self.folds, self.out_of_fold = paths[:6]
         self.verdict, self.report, self.trials, self.runs_log, self.best_config = paths[6:]
-        self.model, self.checkpoints, self.tensorboard = (root / name for name in FOLDERS)
+        self.model, self.checkpoints, self.trackers = (root / name for name in FOLDERS)
         self.lock, self.store = root / ".lock", root / "store"
         self.best = self.checkpoints / "best"
         self._place: os.stat_result | None = None

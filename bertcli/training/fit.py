@@ -41,6 +41,7 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     model, optimizer, state = _load(run, prepared)
     every = max(each.logging.every_steps for each in (prepared.config, run.saved) if each is not None)
     rows = ranks.on_first(lambda: metrics_log.cut_back(run.folder.metrics, state.step, every, report=say))
+    ranks.on_first(lambda: run.followers.start(prepared.config.logging.trackers))
     if prepared.best is not None:
         prepared.best.read(rows)
     is_measured = not prepared.is_evaluated or metrics_log.has_evaluation(rows, state.step)
@@ -65,7 +66,7 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
             keep_last=config.checkpoint.keep_last,
             keep_step=prepared.branch_step,
         ),
-        log=MetricsLog(run.folder, config.logging.tensorboard),
+        log=MetricsLog(run.folder),
         progress=Progress(run.verb, state.step, prepared.steps, log_every=log_every, work=prepared.work),
     )
     reports = train(
@@ -211,6 +212,7 @@ class Fit:
         if report.step % config.logging.every_steps == 0 or report.step == 1 or is_last:
             row = metrics_log.train_row(report, state, prepared.steps_per_epoch, tokens_per_second=speed)
             self.log.write(row)
+            self.run.followers.check(self.progress.line)
             clock.mark_logged(state.tokens)
         if report.skipped:
             self.progress.line(_bad_step(report, state))

@@ -27,6 +27,7 @@ from bertcli.training import ranks
 from bertcli.training.best import BestModel
 from bertcli.training.checkpoint import RunState, SaveModel
 from bertcli.training.commands import resume_command, stopped_at_once
+from bertcli.training.followers import Followers
 from bertcli.training.identity import read_run_data, write_run_data
 from bertcli.training.loop import LoopSettings
 from bertcli.training.run_folder import Input, RunFolder, check_resumable
@@ -48,6 +49,7 @@ class Run(Generic[Asked]):
         resume: true if `--resume` was given.
         resume_command: the command that resumes the run.
         saved: the decided config of the run that goes on; None: no run was accepted here before.
+        followers: the trackers of the run, which `claimed` tells of its end.
     """
 
     def __init__(self, verb: str, asked: Asked, resume: bool, given: Path):
@@ -56,6 +58,7 @@ class Run(Generic[Asked]):
         self.resume_command = resume_command(verb, given)
         self.folder = RunFolder(Path(asked.output_dir), type(asked))
         self.saved: Asked | None = None
+        self.followers = Followers(self.folder)
         self._has_begun = False
 
     def lost(self) -> str:
@@ -78,7 +81,8 @@ class Run(Generic[Asked]):
             if self.saved is not None:
                 self.asked = with_decisions_of(self.asked, self.saved)
                 self._has_begun = True
-            yield
+            with self.followers:
+                yield
 
     def compare(
         self, config: Decided, identity: Identity, check: Callable[[Identity, Identity, Path], None]

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bertcli.folders.mark import Note, read_note, write_note
 from bertcli.folders.run_layout import RunLayout
 from bertcli.system.errors import UserError, first_problem
 from bertcli.system.files import disk_errors, open_plain, plain_bytes, plain_text, write_text
@@ -43,15 +42,13 @@ class _Row(BaseModel):
 
 
 class MetricsLog:
-    """The log of a run: rows go to a file, and to TensorBoard if asked. Only the first rank writes."""
+    """The log of a run, a row a line. Only the first rank writes."""
 
-    def __init__(self, layout: RunLayout, tensorboard: bool):
+    def __init__(self, layout: RunLayout):
         self._path = layout.metrics if ranks.is_first() else Path(os.devnull)
         # Unbuffered: a row that did not fit on a full disk is not written again when the file is closed.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
         self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115  (closed by `close`)
-        with_board = tensorboard and ranks.is_first()
-        self._board = _open_board(layout.tensorboard) if with_board else None
 
     def write(self, row: dict[str, Any]) -> None:
         """Append a row immediately. Raises `UserError` if the disk is full."""
@@ -59,16 +56,10 @@ class MetricsLog:
             left = memoryview(f"{json.dumps(_as_json(row))}\n".encode())
             while left:
                 left = left[self._file.write(left) :]
-        if self._board:
-            for name, value in row.items():
-                if isinstance(value, int | float) and name != "step":
-                    self._board.add_scalar(f"{row['split']}/{name}", value, row["step"])
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the file."""
         self._file.close()
-        if self._board:
-            self._board.close()
 
 
 def cut_back(path: Path, step: int, every: int, report: Report) -> list[dict[str, Any]]:
@@ -159,33 +150,6 @@ def _as_json(row: dict[str, Any]) -> dict[str, Any]:
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
     }
-
-
-def check_tensorboard(enabled: bool) -> None:
-    """Raise `UserError` if `enabled`, but TensorBoard is not installed."""
-    if enabled:
-        _import_writer()
-
-
-def _import_writer() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise UserError(
-            "logging.tensorboard: true needs TensorBoard: pip install 'bertcli[tensorboard]'; or set it to "
-            "false"
-        ) from None
-    return SummaryWriter
-
-
-def _open_board(folder: Path) -> Any:
-    """A writer of TensorBoard's files in `folder`; a note there lists them as written by bertcli."""
-    before = set(folder.iterdir()) if folder.is_dir() else set()
-    writer = _import_writer()(str(folder))
-    note = read_note(folder, "tensorboard") or Note("tensorboard")
-    note.files |= {path.name: [] for path in folder.iterdir() if path not in before}
-    write_note(folder, note)
-    return writer
 
 
 def train_row(

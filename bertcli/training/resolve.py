@@ -32,8 +32,8 @@ from bertcli.system.terminal import say
 from bertcli.tasks.data import LabeledData, LabeledRows
 from bertcli.tasks.files import check_extras, find_labeled_file
 from bertcli.training import ranks
+from bertcli.training.followers import check_trackers
 from bertcli.training.loop import LoopSettings
-from bertcli.training.metrics_log import check_tensorboard
 from bertcli.training.optimizer import finetuning_rate, learning_rate
 from bertcli.training.wrapping import is_worth_compiling
 
@@ -180,7 +180,7 @@ def check_pretraining(config: PretrainConfig) -> None:
             "longer run goes on from a checkpoint that may be older than the best model; set "
             "checkpoint.keep_best to false"
         )
-    check_tensorboard(config.logging.tensorboard)
+    check_trackers(config.logging.trackers)
     if not (store_folder(config) / MANIFEST).is_file():  # if there is a store, the corpus is not read
         find_corpus(config.corpus, output_paths(config))
     list_files(config.corpus.general or [])
@@ -188,7 +188,7 @@ def check_pretraining(config: PretrainConfig) -> None:
 
 def check_finetuning(config: FinetuneConfig) -> None:
     """Raise `UserError` if a labeled file or a needed optional package is missing."""
-    check_tensorboard(config.logging.tensorboard)
+    check_trackers(config.logging.trackers)
     for name in (config.task.train, config.task.dev):
         if name is not None:
             check_extras(find_labeled_file(name), config.task.settings)

@@ -10,13 +10,23 @@ from pydantic import BaseModel
 
 from bertcli.config.load import config_text, load_config
 from bertcli.config.section import differences
-from bertcli.folders.mark import NOTE, Note, is_own_file, read_note, sweep, write_note, write_own
+from bertcli.folders.mark import (
+    NOTE,
+    Note,
+    is_own_file,
+    read_note,
+    remove_matching,
+    sweep,
+    write_note,
+    write_own,
+)
 from bertcli.folders.run_layout import FILES, FOLDERS, RunLayout, is_best, is_step
 from bertcli.folders.sealed import MANIFEST, contents, listed_files, remove_own
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, is_lock, lock_file
 from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report, say
+from bertcli.training.followers import GRACE, LOCK
 from bertcli.training.metrics_log import begins_as_metrics, is_metrics
 
 MODEL_FILES = (
@@ -71,8 +81,8 @@ def remove_run(root: Path, own_part: Path | None = None) -> list[Path]:
         return []
     layout = RunLayout(root)
     sweep([root])
-    left = [*remove_model(layout), *remove_checkpoints(layout), *_remove_events(layout.tensorboard)]
-    for folder in (layout.model, layout.checkpoints, layout.tensorboard):
+    left = [*_remove_entries(layout.trackers), *remove_model(layout), *remove_checkpoints(layout)]
+    for folder in (layout.model, layout.checkpoints, layout.trackers):
         with suppress(OSError):
             folder.rmdir()
     for path in part_folders(root):
@@ -134,15 +144,23 @@ def _remove_part(root: Path) -> list[Path]:
     return left
 
 
-def _remove_events(folder: Path) -> list[Path]:
-    """Remove TensorBoard's files; return the paths that are left in their folder."""
-    note = read_note(folder, "tensorboard")
-    for name in note.files if note else []:
-        if is_own_file(folder / name, "tensorboard"):
-            (folder / name).unlink()
-    if note:
-        (folder / NOTE).unlink()
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+def _remove_entries(folder: Path) -> list[Path]:
+    """Remove what the trackers wrote in their folders; return the paths that are left.
+
+    Raises `UserError` while the tracker of a killed run still completes its entry.
+    """
+    left = []
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
+        note = read_note(entry, "tracker")
+        if note is None:
+            left.append(entry)
+            continue
+        with lock_file(entry / LOCK, f"{entry} is in use by", "wait for its end", patience=GRACE):
+            remove_matching(entry, [*note.files, NOTE])
+        left += sorted(entry.iterdir())
+        with suppress(OSError):
+            entry.rmdir()
+    return left
 
 
 def _is_own(path: Path) -> bool:

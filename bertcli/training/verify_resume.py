@@ -159,7 +159,7 @@ def _updated(config: Config, steps: int, sections: dict[str, dict[str, Any]]) ->
     evaluation = sections.setdefault("evaluation", {})
     evaluation["every_steps"] = max(1, steps // EVALUATIONS)
     sections["checkpoint"] = {"every_steps": max(1, steps // CHECKPOINTS), "keep_last": 2}
-    sections["logging"] = {"every_steps": 1, "tensorboard": False}
+    sections["logging"] = {"every_steps": 1, "trackers": []}
     return with_values(config, sections)
 
 

@@ -53,12 +53,12 @@ def test_a_folder_of_somebody_else_is_no_place_for_a_run(
 ) -> None:
     (here / "home").mkdir()
     (here / "link").symlink_to("home")
-    for name in ("model/thesis.pt", "checkpoints/notes.md", "tensorboard/notes", "data.json", "config.yaml"):
+    for name in ("model/thesis.pt", "checkpoints/notes.md", "trackers/notes", "data.json", "config.yaml"):
         put(here / output_dir / name)
     before = snapshot(here.parent)
     code, said = pretrain(output_dir, *flags)
     assert code == 2
-    for name in ("config.yaml", "data.json", "model/", "checkpoints/", "tensorboard/"):
+    for name in ("config.yaml", "data.json", "model/", "checkpoints/", "trackers/"):
         assert name in said
     assert "choose another output_dir" in said
     assert "already has a run" not in said
@@ -145,7 +145,7 @@ def test_folders_of_a_run_may_be_links_to_another_disk(here: Path) -> None:
     assert sorted(path.name for path in (here / "disk").iterdir()) == sorted(names)
 
 
-@pytest.mark.parametrize("name", ["model", "checkpoints", "store", "tensorboard"])
+@pytest.mark.parametrize("name", ["model", "checkpoints", "store", "trackers"])
 def test_a_link_that_leads_to_no_folder_is_refused_before_anything(here: Path, name: str) -> None:
     (here / "new").mkdir()
     (here / "new" / name).symlink_to(here / "nowhere")

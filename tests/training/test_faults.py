@@ -108,7 +108,7 @@ def test_a_folder_that_is_moved_or_removed_ends_its_run(
 
 
 def test_a_row_that_the_disk_refuses_is_one_message(tmp_path: Path) -> None:
-    log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
+    log = MetricsLog(RunLayout(tmp_path))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
     try:

@@ -101,7 +101,7 @@ def run(
 ):
     saved = [] if saved is None else saved
     rows = read_metrics(tmp_path / "metrics.jsonl")
-    log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
+    log = MetricsLog(RunLayout(tmp_path))
 
     class Checkpoints(CheckpointWriter):
         def save(self, state: RunState) -> None:

@@ -15,7 +15,7 @@ def row(step: int, split: str = "train") -> dict:
 
 
 def test_rows_come_back_as_written(tmp_path: Path) -> None:
-    log = MetricsLog(RunLayout(tmp_path), tensorboard=False)
+    log = MetricsLog(RunLayout(tmp_path))
     log.write(row(3))
     log.write({"step": 4, "split": "train", "loss": float("nan")})
     log.close()
@@ -69,16 +69,3 @@ def test_a_damaged_row_before_the_last_is_an_error(tmp_path: Path) -> None:
 def test_cutting_back_nothing_is_no_error(tmp_path: Path) -> None:
     cut_back(tmp_path / "metrics.jsonl", 0, 1, print)
     assert not (tmp_path / "metrics.jsonl").exists()
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    log = MetricsLog(RunLayout(tmp_path), tensorboard=True)
-    log.write(row(4))
-    log.close()
-    events = EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [(4, 0.25)]

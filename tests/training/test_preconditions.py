@@ -19,8 +19,12 @@ from tests.decided import recipe
 from tests.finetunes import spam_config, spam_files
 from tests.small_runs import small_config, write_corpus
 
+TRACKERS = ("tensorboard", "mlflow", "wandb", "trackio")
 PACKAGES = {
-    "tensorboard": ("tensorboard", "torch.utils.tensorboard"),
+    "tensorboard": ("tensorboard",),
+    "mlflow": ("mlflow",),
+    "wandb": ("wandb",),
+    "trackio": ("trackio",),
     "zstd": ("zstandard",),
     "parquet": ("pyarrow", "pyarrow.parquet"),
 }
@@ -42,8 +46,8 @@ def test_pretraining_writes_nothing_where_a_package_is_missing(tmp_path: Path, w
     text = write_corpus(tmp_path / "corpus.txt", documents=4)
     (tmp_path / "more.zst").write_bytes(b"(\xb5/\xfd")
     value = small_config(text, tmp_path / "run")
-    if extra == "tensorboard":
-        value["logging"]["tensorboard"] = True
+    if extra in TRACKERS:
+        value["logging"]["trackers"] = [extra]
     elif extra == "zstd":
         value["corpus"]["files"].append(str(tmp_path / "more.zst"))
     else:
@@ -53,7 +57,7 @@ def test_pretraining_writes_nothing_where_a_package_is_missing(tmp_path: Path, w
     before = sorted(tmp_path.iterdir())
     with pytest.raises(UserError, match=rf"pip install 'bertcli\[{extra}\]'"):
         pretrain(config, resume=False, overwrite=False)
-    if extra != "tensorboard":
+    if extra not in TRACKERS:
         with pytest.raises(UserError, match=rf"pip install 'bertcli\[{extra}\]'"):
             prepare_store(recipe(value), lambda line: None)
     assert sorted(tmp_path.iterdir()) == before
@@ -63,8 +67,8 @@ def test_pretraining_writes_nothing_where_a_package_is_missing(tmp_path: Path, w
 def test_fine_tuning_writes_nothing_where_a_package_is_missing(tmp_path: Path, without, extra: str) -> None:
     spam_files(tmp_path)
     value = spam_config(tmp_path)
-    if extra == "tensorboard":
-        value["logging"] = {"tensorboard": True}
+    if extra in TRACKERS:
+        value["logging"] = {"trackers": [extra]}
     else:
         name = tmp_path / {"zstd": "dev.tsv.zst", "parquet": "dev.parquet"}[extra]
         name.write_bytes(b"(\xb5/\xfd")
