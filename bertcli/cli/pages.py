@@ -114,7 +114,7 @@ def attention(
         scores = {} if scored is None else {"attributions": scored.as_json()}
         print(json.dumps({"texts": row.texts, **found.as_json(), **scores}, ensure_ascii=False))
         return
-    reason = _reason(layer, head)
+    reason = attention.reason_of(layer, head)
     if output is None:
         print("\n".join(_table(found, chosen, reason, top_k=top_k)))
         if scored is not None:
@@ -140,18 +140,6 @@ def _numbers(layers: str) -> list[int]:
     if len(numbers) < len(names):
         raise UserError(f"--layers {layers}: give numbers from 0 with commas between them, each once: 0,5,11")
     return sorted(numbers)
-
-
-def _reason(layer: int | None, head: int | None) -> str:
-    """The reason why this head is shown."""
-    if layer is not None and head is not None:
-        return "the head that was asked for"
-    among = "of all heads"
-    if layer is not None:
-        among = f"of the heads of layer {layer}"
-    elif head is not None:
-        among = f"of head {head} in all layers"
-    return f"{among}, the one whose words most strongly attend to a word of their own, not beside them"
 
 
 def _table(found: Attention, chosen: tuple[int, int], reason: str, top_k: int) -> list[str]:

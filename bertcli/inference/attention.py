@@ -15,10 +15,10 @@ from bertcli.config.run import with_values
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.model_folder import load_encoder_folder
-from bertcli.folders.task_folder import LoadedTask, folder_task, load_task_folder, refuse_vectors
-from bertcli.inference.attributions import Decision, answer_names, decide, find_answer
+from bertcli.folders.task_folder import folder_task, load_task_folder, refuse_vectors
+from bertcli.inference.attributions import Decision, decide, find_answer
 from bertcli.inference.inputs import adapt_settings
-from bertcli.inference.predict import only_numbers
+from bertcli.inference.predict import Runner, only_numbers, runner_of
 from bertcli.model.encoder import Body
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
@@ -155,6 +155,18 @@ def choose_head(attention: Attention, layer: int | None = None, head: int | None
     )
 
 
+def reason_of(layer: int | None = None, head: int | None = None) -> str:
+    """The reason why `choose_head` takes a head, in words."""
+    if layer is not None and head is not None:
+        return "the head that was asked for"
+    among = "of all heads"
+    if layer is not None:
+        among = f"of the heads of layer {layer}"
+    elif head is not None:
+        among = f"of head {head} in all layers"
+    return f"{among}, the one whose words most strongly attend to a word of their own, not beside them"
+
+
 def strongest_links(attention: Attention, layer: int, head: int, number: int) -> tuple[list[Link], float]:
     """The strongest links between words in a head, the strongest first; and the share of the words' attention
     that goes to special tokens."""
@@ -185,14 +197,14 @@ class OneRow:
 
     Attributes:
         texts: the texts as they were given.
-        task: the model with its head, and its answer; None if it was not fine-tuned.
+        task: the model that answers, and its answer; None if it was not fine-tuned.
     """
 
     body: Body
     tokenizer: Tokenizer
     texts: tuple[str, ...]
     read: ReadRow
-    task: tuple[LoadedTask, Decision] | None
+    task: tuple[Runner, Decision] | None
 
 
 def read_one(
@@ -223,13 +235,13 @@ def read_one(
         refuse_vectors(loaded.settings.type, folder)
         settings = adapt_settings(loaded.settings, is_pair=is_pair)
         settings = with_values(settings, {"max_length": min(settings.max_length, MOST_TOKENS)})
-        loaded = replace(loaded, model=loaded.model.to(device), settings=settings)
-        rows = task_class(settings.type).at_words(read(settings), settings, loaded.tokenizer)
+        runner = runner_of(loaded, device, settings)
+        rows = runner.task.at_words(read(settings), settings, loaded.tokenizer)
         example = _only(texts, list(rows), settings)
-        number = None if target is None else find_answer(answer_names(loaded, example), target)
-        decision = decide(loaded, example, number)
+        names = runner.task.answer_names(example)
+        decision = decide(runner, example, None if target is None else find_answer(names, target))
         row = _told(decision.read, folder)
-        return OneRow(loaded.model.body, loaded.tokenizer, example.texts, read=row, task=(loaded, decision))
+        return OneRow(loaded.model.body, loaded.tokenizer, example.texts, read=row, task=(runner, decision))
     if is_pair:
         raise UserError("--pair: this model has no task, and reads one text or two; leave it out")
     settings = settings_of_texts(["text_a", "text_b"] if len(texts) == 2 else "text")

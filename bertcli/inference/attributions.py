@@ -1,19 +1,31 @@
 """One answer of a task model, the one number that stands for it, and what each word of its row adds to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bertcli.folders.task_folder import LoadedTask
-from bertcli.inference.predict import only_numbers, runner_of
+from bertcli.inference.predict import Runner, only_numbers
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tasks.row_words import ReadRow
-from bertcli.tasks.supervised import build_task
+
+Made = TypeVar("Made")
+Parts = Generator[int, None, Made]
+"""A long computation in parts, which returns its result; it yields the number of tokens of the next part."""
+
+
+def completed(parts: Parts[Made]) -> Made:
+    """The result of a computation, all parts at once."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            return end.value
+
 
 _SHOWN = 12
 """Number of answers that a message lists."""
@@ -34,31 +46,24 @@ class Decision:
     logit: Callable[[Tensor], Tensor]
 
 
-def decide(loaded: LoadedTask, example: Example, target: int | None = None) -> Decision:
+def decide(runner: Runner, example: Example, target: int | None = None) -> Decision:
     """The model's answer to `example`, or another answer that `target` names.
 
     Args:
-        target: the number of a label, of a choice, or of a word, whose tag is then the answer; None: what the
-            model predicts; for tags, the tag of the word that is least likely to be outside of all entities.
+        target: a number of `answer_names`, that of a label, of a choice, or of a word, whose tag is then the
+            answer; None: what the model predicts; for tags, the tag of the word that is least likely to be
+            outside of all entities.
 
     Raises `UserError` if there is no such answer, or no word to tag.
     """
-    runner = runner_of(loaded, next(loaded.model.parameters()).device)
-    task, names = runner.task, answer_names(loaded, example)
+    task, tokenizer = runner.task, runner.tokenizer
+    names = task.answer_names(example)
     if target is not None and target not in range(len(names)):
         raise UserError(f"{example.where}: there is no answer {target} to explain, but {len(names)}")
-    items = task.encode([example], loaded.tokenizer)
+    items = task.encode([example], tokenizer)
     found = task.output(example, items, runner.logits(items), target)
-    read = task.read(example, items[found.item], found.row, tokenizer=loaded.tokenizer)
+    read = task.read(example, items[found.item], found.row, tokenizer=tokenizer)
     return Decision(found.answer, read, found.logit)
-
-
-def answer_names(loaded: LoadedTask, example: Example) -> Sequence[str]:
-    """The answers that `decide` can be asked for, in the order of their numbers: labels, choices or words.
-
-    The result is empty if the model has one answer alone.
-    """
-    return build_task(loaded.settings, loaded.labels).answer_names(example)
 
 
 def find_answer(names: Sequence[str], name: str) -> int:
@@ -125,10 +130,16 @@ def integrate(
     Gauss-Legendre quadrature is used: smooth functions need far fewer points than by a sum of equal steps.
     The number of points is doubled until the integral is complete, at most to `MOST_STEPS`.
     """
+    return completed(_integral(function, input_TE, baseline_TE, steps=steps))
+
+
+def _integral(
+    function: Callable[[Tensor], Tensor], input_TE: Tensor, baseline_TE: Tensor, steps: int
+) -> Parts[Integral]:
     with torch.no_grad():
         value, baseline = only_numbers(function(torch.stack([input_TE, baseline_TE]))).tolist()
     while True:
-        gradient_TE = _mean_gradient(function, input_TE, baseline_TE, steps=steps)
+        gradient_TE = yield from _mean_gradient(function, input_TE, baseline_TE, steps=steps)
         scores_T = (gradient_TE * (input_TE - baseline_TE)).sum(dim=-1).cpu()
         integral = Integral(scores_T, value, baseline, steps=steps)
         if integral.is_complete or 2 * steps > MOST_STEPS:
@@ -138,7 +149,7 @@ def integrate(
 
 def _mean_gradient(
     function: Callable[[Tensor], Tensor], input_TE: Tensor, baseline_TE: Tensor, steps: int
-) -> Tensor:
+) -> Parts[Tensor]:
     """The gradient's mean over the path, [T, E]."""
     points, weights = np.polynomial.legendre.leggauss(steps)
     shares_S = torch.from_numpy((points + 1) / 2).to(input_TE)  # from [-1, 1] to [0, 1]
@@ -146,6 +157,7 @@ def _mean_gradient(
     rows = max(1, TOKENS_AT_ONCE // len(input_TE))
     total_TE = torch.zeros_like(input_TE)
     for shares_B, weights_B in zip(shares_S.split(rows), weights_S.split(rows), strict=True):
+        yield len(shares_B) * len(input_TE)
         path_BTE = torch.lerp(baseline_TE, input_TE, shares_B[:, None, None]).detach().requires_grad_()
         (gradient_BTE,) = torch.autograd.grad(function(path_BTE).sum(), path_BTE)
         total_TE += torch.einsum("b,bte->te", weights_B, gradient_BTE)
@@ -185,7 +197,7 @@ class Attributions:
         return asdict(self)
 
 
-def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Attributions:
+def attribute(runner: Runner, decision: Decision, steps: int = STEPS) -> Attributions:
     """The attributions of a model's answer.
 
     The path goes from the vector of the mask token to the vector of each token, before positions and segments
@@ -194,13 +206,18 @@ def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Att
 
     `steps`: points of the path, more if the integral needs them.
     """
-    model, row, words = loaded.model.eval(), decision.read.row, decision.read.words
-    table = model.body.embeddings.word
+    return completed(attribute_in_parts(runner, decision, steps))
+
+
+def attribute_in_parts(runner: Runner, decision: Decision, steps: int = STEPS) -> Parts[Attributions]:
+    """The computation of `attribute`; a part is a pass forward and backward of about `TOKENS_AT_ONCE`."""
+    model: Any = runner.model.eval()
+    row, words, table = decision.read.row, decision.read.words, model.body.embeddings.word
     device = table.weight.device
     ids_T = torch.tensor(list(row.ids), device=device)
     segments_T = (torch.arange(row.length) >= row.second_starts).long().to(device)
     masked_T = ids_T.clone()
-    masked_T[[place for word in words for place in word.tokens]] = loaded.tokenizer.mask_id
+    masked_T[[place for word in words for place in word.tokens]] = runner.tokenizer.mask_id
 
     def logit(vectors_BTE: Tensor) -> Tensor:
         rows = len(vectors_BTE)
@@ -209,7 +226,7 @@ def attribute(loaded: LoadedTask, decision: Decision, steps: int = STEPS) -> Att
 
     with torch.no_grad():
         input_TE, baseline_TE = table(ids_T), table(masked_T)
-    integral = integrate(logit, input_TE, baseline_TE, steps=steps)
+    integral = yield from _integral(logit, input_TE, baseline_TE, steps=steps)
     return Attributions(
         [word.text for word in words],
         scores=[float(integral.scores_T[list(word.tokens)].sum()) for word in words],

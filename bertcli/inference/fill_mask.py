@@ -13,6 +13,7 @@ from bertcli.inference.lines import Line
 from bertcli.inference.predict import Answers, AsRead, in_similar_lengths, only_numbers
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
+from bertcli.tasks.row_words import ReadRow, split_words
 from bertcli.tokenizer.frame import Row
 from bertcli.tokenizer.pieces import BLANK
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -128,6 +129,13 @@ class MaskFiller:
             row = tokenizer.frame.row(ids)
             rows.append(_checked(row, longest, line.where, mend="shorten the text or split it"))
         return rows
+
+    def read(self, line: Line) -> ReadRow:
+        """The row of a line and its words; each mask is a word. Raises `UserError` as `encode`."""
+        (row,), tokenizer = self.encode([line]), self.tokenizer
+        text = line.text.replace(_USUAL, tokenizer.mask_token)
+        (placed,) = tokenizer.encode_with_spans([text], masks=True)
+        return ReadRow(row, tuple(split_words(text, placed.spans, tokenizer.frame.a_starts)), 0)
 
     @torch.inference_mode()
     def compute(self, rows: Sequence[Row], top_k: int) -> list[list[list[Prediction]]]:

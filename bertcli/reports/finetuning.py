@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.run_layout import KeptVerdict, RunLayout
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.evaluate_task import read_cases
-from bertcli.model.task_models import TaskModel
 from bertcli.reports import chart, labeled_data, scores
 from bertcli.reports.page import Notes, ReportOptions
 from bertcli.reports.run_view import RunView
@@ -119,9 +119,9 @@ class FinetuningParts:
     num_suspects: int = 0
 
     @property
-    def model(self) -> TaskModel | None:
+    def model(self) -> nn.Module | None:
         """The model that answered."""
-        return None if self.answers is None else self.answers.loaded.model
+        return None if self.answers is None else self.answers.runner.model
 
 
 def finetuning_parts(view: RunView, options: ReportOptions, notes: Notes) -> FinetuningParts:

@@ -16,7 +16,7 @@ from bertcli.config.run import with_values
 from bertcli.config.task import TaskSettings
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
 from bertcli.inference.attributions import attribute, decide
-from bertcli.inference.predict import runner_of
+from bertcli.inference.predict import Runner, runner_of
 from bertcli.reports.attention import ScoredWord, scored_words
 from bertcli.reports.page import SMALL
 from bertcli.system.errors import Finding, UserError
@@ -101,11 +101,12 @@ class DevAnswers:
     """Rows of the dev data with the answers of a model, in the order of the file.
 
     Attributes:
+        runner: the model that answered.
         rows: the number of rows in the dev data; `examples` has fewer if there was no time for all.
         metrics: the metrics of the answered rows.
     """
 
-    loaded: LoadedTask
+    runner: Runner
     task: LabeledTask
     examples: Sequence[Any]
     predictions: Sequence[Prediction]
@@ -146,7 +147,7 @@ def answer_dev(
     chosen = sorted(answers)
     answered, predictions = [examples[i] for i in chosen], task.join([answers[i] for i in chosen])[1]
     metrics = task.score(answered, predictions)
-    return DevAnswers(loaded, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
+    return DevAnswers(runner, task, answered, predictions=predictions, rows=len(examples), metrics=metrics)
 
 
 def _dev_examples(config: FinetuneConfig, loaded: LoadedTask) -> Sequence[Example]:
@@ -230,15 +231,15 @@ def wrong_rows(answers: DevAnswers, explain: bool) -> list[WrongRow]:
             WrongRow(
                 short(f"{PurePath(path).name}{comma}{rest}", _LONGEST_NAME),
                 replace(mistake, right=right, given=given, score=score),
-                _explanation(answers.loaded, examples[i]) if explain and place < _EXPLAINED else None,
+                _explanation(answers.runner, examples[i]) if explain and place < _EXPLAINED else None,
             )
         )
     return rows
 
 
-def _explanation(loaded: LoadedTask, example: Example) -> Explanation | None:
+def _explanation(runner: Runner, example: Example) -> Explanation | None:
     try:
-        found = attribute(loaded, decide(loaded, example))
+        found = attribute(runner, decide(runner, example))
     except UserError:  # the row has no word
         return None
     return Explanation(short(found.answer, _LONGEST_NAME), scored_words(found)[:_WORDS], found.is_complete)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bertcli.system.terminal import around, short
 from bertcli.tasks.examples import Answer, QuestionExample
-from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Piece, Prediction, marked_pieces
+from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Piece, Prediction, ShownAnswer, marked_pieces
 from bertcli.tasks.supervised import most_context
 from bertcli.tokenizer.pieces import needs_no_blank
 
@@ -261,6 +261,15 @@ class Answered(Prediction):
     def readable(self, example: QuestionExample) -> str:
         """The answer and its probability, without the texts."""
         return f"{self.score:7.2%}  {self.answer or NO_ANSWER}"
+
+    def display(self, example: QuestionExample) -> ShownAnswer:
+        """The answer, also marked in the context."""
+        context, answer = example.texts[1], self.answer or NO_ANSWER
+        marks: list[Mark] = (
+            [] if self.start is None or self.end is None else [(self.start, self.end, "both", "")]
+        )
+        passage = Passage("", marked_pieces(context, (0, len(context)), marks))
+        return ShownAnswer(answer, [(answer, self.score)], [passage])
 
 
 def answer_passages(example: QuestionExample, answer: Answered) -> list[Passage]:

@@ -30,7 +30,15 @@ from bertcli.tasks.label_cells import read_labels, text_examples
 from bertcli.tasks.labeled_texts import recognize_classes
 from bertcli.tasks.labels import class_labels, label_weights, listed
 from bertcli.tasks.scores import classification_scores, multi_label_scores
-from bertcli.tasks.shown import Mistake, Prediction, beside_texts, nearness, plain_passages
+from bertcli.tasks.shown import (
+    Mistake,
+    Prediction,
+    ShownAnswer,
+    beside_texts,
+    likeliest_first,
+    nearness,
+    plain_passages,
+)
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import Verdict, label_sets_verdict, labels_verdict
@@ -83,6 +91,10 @@ class Classified(Prediction):
         if not self.labels:
             return f"{max(probabilities.values()):7.2%}  undecided  {text}"
         return f"{probabilities[self.labels[0]]:7.2%}  {self.labels[0]}  {text}"
+
+    def display(self, example: TextExample) -> ShownAnswer:
+        """The labels, and the probability of each one that there is."""
+        return ShownAnswer(", ".join(self.labels) or "no label", likeliest_first(self.probabilities.items()))
 
 
 class Classification(TextTask):

@@ -6,10 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.system.terminal import around, short
+from bertcli.system.terminal import around, percent, short
 from bertcli.tasks.examples import TaggedExample
 from bertcli.tasks.scores import precision_recall_f1
-from bertcli.tasks.shown import LONGEST, Kind, Mark, Passage, Prediction, beside_texts, marked_pieces
+from bertcli.tasks.shown import (
+    LONGEST,
+    Kind,
+    Mark,
+    Passage,
+    Prediction,
+    ShownAnswer,
+    beside_texts,
+    marked_pieces,
+)
 from bertcli.tasks.tags import Chunk, chunks
 
 _LONGEST_TYPE = 24
@@ -82,6 +91,15 @@ class Tagged(Prediction):
         """The text, and an entity a line."""
         found = [f"{each.score:7.2%}  {each.type:<11} {each.text}" for each in self.entities]
         return "\n  ".join([beside_texts(example), *(found or ["no entities"])])
+
+    def display(self, example: TaggedExample) -> ShownAnswer:
+        """The text with its entities; each has its type and its probability behind it."""
+        (text,), number = example.texts, len(self.entities)
+        marks: list[Mark] = [
+            (each.start, each.end, "both", f"{each.type} {percent(each.score)}") for each in self.entities
+        ]
+        said = f"{number:,} {'entity' if number == 1 else 'entities'}" if number else "no entities"
+        return ShownAnswer(said, passages=[Passage("", marked_pieces(text, (0, len(text)), marks))])
 
 
 def entity_passages(example: TaggedExample, answer: Tagged) -> tuple[list[Passage], float]:

@@ -147,8 +147,12 @@ class Chosen(shown.Prediction):
 
     def readable(self, example: ChoiceExample) -> str:
         """The choices with their probabilities, a line each, the likeliest first."""
-        shares = zip(self.probabilities, example.choices, strict=True)
-        return "\n".join(f"{p:7.2%}  {choice}" for p, choice in sorted(shares, key=lambda each: -each[0]))
+        return "\n".join(f"{p:7.2%}  {choice}" for choice, p in self.display(example).probabilities)
+
+    def display(self, example: ChoiceExample) -> shown.ShownAnswer:
+        """The choice, and the probability of each one."""
+        probabilities = zip(example.choices, self.probabilities, strict=True)
+        return shown.ShownAnswer(example.choices[self.choice], shown.likeliest_first(probabilities))
 
 
 class MultipleChoice(LabeledTask):

@@ -21,7 +21,15 @@ from bertcli.tasks.facts import output_names, score_keys
 from bertcli.tasks.label_cells import read_number, text_examples
 from bertcli.tasks.labeled_texts import recognize_numbers
 from bertcli.tasks.scores import correlation_scores
-from bertcli.tasks.shown import Mistake, MistakeWords, Output, Prediction, beside_texts, plain_passages
+from bertcli.tasks.shown import (
+    Mistake,
+    MistakeWords,
+    Output,
+    Prediction,
+    ShownAnswer,
+    beside_texts,
+    plain_passages,
+)
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
 from bertcli.tasks.table import BadRow, Row
 from bertcli.tasks.text_task import TextTask, pair_ranking
@@ -50,6 +58,10 @@ class Value(Prediction):
     def readable(self, example: TextExample) -> str:
         """The number, and the text."""
         return f"{self.value:10.4f}  {beside_texts(example)}"
+
+    def display(self, example: TextExample) -> ShownAnswer:
+        """The number."""
+        return ShownAnswer(f"{self.value:.4f}")
 
 
 def _read(row: Row, column: str, settings: TaskSettings) -> float:

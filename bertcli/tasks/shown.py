@@ -2,7 +2,7 @@
 
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -100,6 +100,21 @@ class MistakeWords:
     marks: Mapping[Kind, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class ShownAnswer:
+    """An answer to look at.
+
+    Attributes:
+        answer: the answer in words.
+        probabilities: answers with their probabilities, the likeliest first.
+        passages: the texts in which it is marked, with all of their characters.
+    """
+
+    answer: str
+    probabilities: Sequence[tuple[str, float]] = ()
+    passages: Sequence[Passage] = ()
+
+
 class Prediction:
     """A task's answer for one example."""
 
@@ -129,8 +144,16 @@ class Prediction:
 
     def readable(self, example: Any) -> str:
         """The answer to read, with the texts of its example."""
-        answer = ", ".join(f"{name} {value}" for name, value in self.as_json().items())
-        return f"{answer}  {beside_texts(example)}"
+        return f"{self.display(example).answer}  {beside_texts(example)}"
+
+    def display(self, example: Any) -> ShownAnswer:
+        """The answer to look at: here, its fields."""
+        return ShownAnswer(", ".join(f"{name} {value}" for name, value in self.as_json().items()))
+
+
+def likeliest_first(probabilities: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The answers in the order of their probabilities."""
+    return sorted(probabilities, key=lambda each: -each[1])
 
 
 def nearness(probabilities: Sequence[float]) -> float:

@@ -182,18 +182,19 @@ class Tokenizer:
         with_blank, without = self.encode_with_masks([f"a {self.mask_token}", f"a{self.mask_token}"])
         return with_blank == without
 
-    def encode_with_spans(self, texts: Sequence[str]) -> list[PlacedPieces]:
+    def encode_with_spans(self, texts: Sequence[str], masks: bool = False) -> list[PlacedPieces]:
         """The ids of each text, and the place of every piece in its text, without white space at its edges.
 
-        Starts and ends ascend. Several pieces of one character (bytes, or a character that normalization
-        expands) all have the place of that character. A piece of white space alone has an empty place. An
-        accent that is a separate character, and that normalization removes, belongs to no piece.
+        With `masks` the ids are those of `encode_with_masks`. Starts and ends ascend. Several pieces of one
+        character (bytes, or a character that normalization expands) all have the place of that character. A
+        piece of white space alone has an empty place. An accent that is a separate character, and that
+        normalization removes, belongs to no piece.
         """
-        encoded = self._survive(lambda: self._plain.encode(texts, places=True))
+        encoded = self._survive(lambda: (self._masking if masks else self._plain).encode(texts, places=True))
         placed: list[PlacedPieces] = []
         for text, (ids, encoding) in zip(texts, encoded, strict=True):
             spans = np.array(encoding.offsets, np.int32).reshape(-1, 2)
-            spans = spans if self.kind == "WordPiece" else trim_places(text, spans)
+            spans = trim_places(text, spans) if masks or self.kind != "WordPiece" else spans
             placed.append(PlacedPieces(ids, spans, numbers=encoding.word_ids))
         return placed
 

@@ -8,7 +8,10 @@ import pytest
 import torch
 
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
-from bertcli.inference.attributions import TOLERANCE, attribute, decide
+from bertcli.inference.attributions import TOLERANCE, Attributions, attribute, decide
+from bertcli.inference.predict import runner_of
+from bertcli.tasks.examples import Example
+from bertcli.tasks.supervised import CPU
 from tests.folders.folders import saved_task
 from tests.inference.test_decision import TEXTS, example_of
 
@@ -18,10 +21,15 @@ def loaded_task(folder: Path, kind: str) -> LoadedTask:
     return load_task_folder(folder)
 
 
+def explained(loaded: LoadedTask, example: Example, target: int | None = None) -> Attributions:
+    runner = runner_of(loaded, CPU)
+    return attribute(runner, decide(runner, example, target))
+
+
 @pytest.mark.parametrize("kind", list(TEXTS))
 def test_scores_of_the_words_sum_to_what_the_words_add(tmp_path: Path, kind: str):
     loaded = loaded_task(tmp_path, kind)
-    found = attribute(loaded, decide(loaded, example_of(loaded, TEXTS[kind])))
+    found = explained(loaded, example_of(loaded, TEXTS[kind]))
     assert found.is_complete
     assert len(found.words) == len(found.scores) > 1
     most = TOLERANCE * sum(map(abs, found.scores)) + 1e-5
@@ -31,7 +39,7 @@ def test_scores_of_the_words_sum_to_what_the_words_add(tmp_path: Path, kind: str
 
 def test_the_baseline_is_the_row_of_masks(tmp_path: Path):
     loaded = loaded_task(tmp_path, "multi-label")
-    found = attribute(loaded, decide(loaded, example_of(loaded, ["the cat sat"]), 1))
+    found = explained(loaded, example_of(loaded, ["the cat sat"]), 1)
     tokenizer = loaded.tokenizer
     masked = tokenizer.frame.row([tokenizer.mask_id] * 3)
     with torch.no_grad():
@@ -45,7 +53,7 @@ def test_where_no_token_reads_another_the_tagged_word_alone_has_a_score(tmp_path
     for name, parameter in loaded.model.named_parameters():
         if name.endswith("attention.output.weight"):
             parameter.data.zero_()
-    found = attribute(loaded, decide(loaded, example, 1))
+    found = explained(loaded, example, 1)
     assert found.answer.endswith("(cats)")
     the, cats, sat = found.scores
     assert (the, sat) == (0.0, 0.0)
@@ -55,17 +63,17 @@ def test_where_no_token_reads_another_the_tagged_word_alone_has_a_score(tmp_path
 def test_the_opposite_head_gives_the_opposite_signs(tmp_path: Path):
     loaded = loaded_task(tmp_path, "regression")
     example = example_of(loaded, TEXTS["regression"])
-    before = attribute(loaded, decide(loaded, example))
+    before = explained(loaded, example)
     for parameter in loaded.model.classifier.parameters():  # pyright: ignore[reportAttributeAccessIssue]
         parameter.data.neg_()
-    after = attribute(loaded, decide(loaded, example))
+    after = explained(loaded, example)
     assert after.scores == pytest.approx([-score for score in before.scores], abs=1e-5)
 
 
 def test_nothing_stays_behind_in_the_model(tmp_path: Path):
     loaded = loaded_task(tmp_path, "classification")
     example = example_of(loaded, TEXTS["classification"])
-    first = attribute(loaded, decide(loaded, example))
-    assert attribute(loaded, decide(loaded, example)) == first
+    first = explained(loaded, example)
+    assert explained(loaded, example) == first
     assert not loaded.model.body.embeddings.word._forward_hooks
     assert all(parameter.grad is None for parameter in loaded.model.parameters())

@@ -10,8 +10,9 @@ import torch
 
 from bertcli.batches.batch import batch_of
 from bertcli.folders.task_folder import LoadedTask, load_task_folder
-from bertcli.inference.attributions import Decision, answer_names, decide, find_answer
+from bertcli.inference.attributions import Decision, decide, find_answer
 from bertcli.inference.inputs import read_inputs
+from bertcli.inference.predict import runner_of
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tasks.supervised import CPU, build_task
@@ -44,7 +45,7 @@ def asked(models: dict[str, LoadedTask], kind: str, target: int | None = None, *
     loaded = models[kind]
     example = example_of(loaded, TEXTS[kind])
     changed = loaded.settings.model_copy(update=settings)
-    return decide(replace(loaded, settings=changed), example, target)
+    return decide(runner_of(loaded, CPU, changed), example, target)
 
 
 @torch.no_grad()
@@ -76,7 +77,7 @@ def test_of_a_long_text_it_is_that_of_the_window_where_it_is_highest(
     )
     text = "The cats sat on the mat. A dog ran in the dark house of night, and he sat in it. " * 2
     example = next(read_inputs([text], None, settings, report=print))
-    decision = decide(replace(loaded, settings=settings), example)
+    decision = decide(runner_of(loaded, CPU, settings), example)
     (item,) = build_task(settings, loaded.labels).encode([example], loaded.tokenizer)
     with torch.no_grad():
         logits = [float(decision.logit(loaded.model(*batch_of([row], 0, CPU)))) for row in item.rows]
@@ -110,7 +111,7 @@ def test_of_a_choice_it_is_the_logit_of_its_row(models: dict[str, LoadedTask]):
 @pytest.mark.parametrize("length", [16, 128])
 def test_of_a_word_it_is_the_logit_of_its_tag(models: dict[str, LoadedTask], length: int):
     loaded = models["tokens"]
-    words = answer_names(loaded, example_of(loaded, TEXTS["tokens"]))
+    words = runner_of(loaded, CPU).task.answer_names(example_of(loaded, TEXTS["tokens"]))
     assert words[:4] == ("The", "cats", "sat", "on")
     outside = {}
     for target, word in enumerate(words):
@@ -161,7 +162,7 @@ def test_an_answer_that_is_not_there_is_an_error(models: dict[str, LoadedTask]):
             asked(models, kind, number)
     loaded = models["tokens"]
     with pytest.raises(UserError, match="the text has no token to be tagged by"):
-        decide(loaded, example_of(loaded, ["\x01"]))
+        decide(runner_of(loaded, CPU), example_of(loaded, ["\x01"]))
 
 
 def test_answers_are_found_by_text_or_number():

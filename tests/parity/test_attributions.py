@@ -13,6 +13,8 @@ transformers = pytest.importorskip("transformers")
 from bertcli.folders.task_folder import load_task_folder  # noqa: E402
 from bertcli.inference.attributions import attribute, decide  # noqa: E402
 from bertcli.inference.inputs import read_inputs  # noqa: E402
+from bertcli.inference.predict import runner_of  # noqa: E402
+from bertcli.tasks.supervised import CPU  # noqa: E402
 from tests.parity.families import FIRST, Case, for_transformers, saved_task  # noqa: E402
 
 
@@ -22,8 +24,9 @@ def test_scores_are_those_of_transformers_gradients(tmp_path: Path, case: Case) 
     loaded = load_task_folder(tmp_path)
     settings = loaded.settings.model_copy(update={"text": ["a", "b"]})
     example = next(read_inputs(["The cats sat.", "A dog ran!"], None, settings, report=print))
-    decision = decide(loaded, example)
-    found = attribute(loaded, decision, steps=16)
+    runner = runner_of(loaded, CPU, settings)
+    decision = decide(runner, example)
+    found = attribute(runner, decision, steps=16)
     row, label = decision.read.row, loaded.labels.index(found.answer)
     segments_BT = (torch.arange(row.length) >= row.second_starts).long()[None]
     named = for_transformers(case, (torch.tensor([row.ids]), segments_BT, None))
