@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.inference.attention import Attention
+from bertcli.inference.attention import Attention, choose_head, reason_of
 from bertcli.inference.attributions import Attributions
 from bertcli.reports.cards import public_name
-from bertcli.reports.page import page
+from bertcli.reports.page import fragment, page
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import short
 from bertcli.tasks.row_words import Word
@@ -64,26 +64,52 @@ def attention_page(
         head: the layer and the head that are shown first.
         reason: a clause that says why these are shown first.
     """
-    special = dict.fromkeys(unit.text for unit in attention.units if unit.is_special)
     values = {
-        "model": public_name(model),
         "texts": texts,
+        "attributions": None,
+        **_heads_values(public_name(model), attention, reason),
+        **({} if attributions is None else _why_values(attributions, attention.read.words)),
+    }
+    title = short(f"Attention: {' | '.join(texts)}", _TITLE)
+    return page(title, _TEMPLATE, values, SCRIPTS, data=_data(attention, head))
+
+
+_TEMPLATE, SCRIPTS = "attention.html.j2", ("attention.js",)
+"""The scripts draw the heads from their data; in a page that is open, `drawAttention` does it."""
+
+
+def heads_section(model: str, attention: Attention) -> str:
+    """The part of the page with the heads, and their data; the layers are those that fit."""
+    head = choose_head(attention)
+    fitted = fit_layers(attention, head[0], are_given=False)
+    values = _heads_values(model, fitted, reason_of())
+    return fragment(_TEMPLATE, values, "heads", data=_data(fitted, head))
+
+
+def why_section(attributions: Attributions, words: Sequence[Word]) -> str:
+    """The part of the page with the words that decided; `words` are those of the row."""
+    return fragment(_TEMPLATE, _why_values(attributions, words), "why")
+
+
+def _heads_values(model: str, attention: Attention, reason: str) -> dict[str, Any]:
+    special = dict.fromkeys(unit.text for unit in attention.units if unit.is_special)
+    return {
+        "model": model,
         "layers": attention.layers,
         "heads": attention.heads,
         "tokens": len(attention.tokens),
         "reason": reason,
         "special": list(special),
         "has_pieces": any(len(unit.tokens) > 1 for unit in attention.units),
-        "attributions": attributions,
-        "scored": _scored(attributions, attention.read.words),
     }
-    return page(
-        short(f"Attention: {' | '.join(texts)}", _TITLE),
-        "attention.html.j2",
-        values=values,
-        script="attention.js",
-        data=_data(attention, head),
-    )
+
+
+def _why_values(attributions: Attributions, words: Sequence[Word]) -> dict[str, Any]:
+    """The attributions, and the words of each text with their scores."""
+    texts: list[list[ScoredWord]] = [[], []]
+    for word, scored in zip(words, scored_words(attributions), strict=True):
+        texts[word.segment].append(scored)
+    return {"attributions": attributions, "scored": [text for text in texts if text]}
 
 
 def _data(attention: Attention, head: tuple[int, int]) -> dict[str, Any]:
@@ -107,15 +133,6 @@ def _data(attention: Attention, head: tuple[int, int]) -> dict[str, Any]:
         "first": [attention.layers.index(head[0]), head[1]],
         "values": base64.b64encode(bytes_LNTT.numpy().tobytes()).decode(),
     }
-
-
-def _scored(attributions: Attributions | None, words: Sequence[Word]) -> list[list[ScoredWord]]:
-    """The words of each text with their scores."""
-    texts: list[list[ScoredWord]] = [[], []]
-    if attributions is not None:
-        for word, scored in zip(words, scored_words(attributions), strict=True):
-            texts[word.segment].append(scored)
-    return [text for text in texts if text]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,7 +55,12 @@ DATA_ID = "data"
 
 
 def page(
-    title: str, template: str, values: Mapping[str, Any], script: str | None = None, data: Any = None
+    title: str,
+    template: str,
+    values: Mapping[str, Any],
+    scripts: Sequence[str] = (),
+    data: Any = None,
+    asks: bool = False,
 ) -> str:
     """The HTML document of a template that extends `base.html.j2`.
 
@@ -63,29 +68,51 @@ def page(
         title: the title of the window.
         template: the name of the template in `templates/`.
         values: the values for the template; texts of users may hold anything.
-        script: a file in `templates/` that runs after the page is loaded; None: the page has no script.
-        data: JSON for the script, in the element `DATA_ID`.
+        scripts: files in `templates/` that run in this order after the page is loaded.
+        data: JSON for the scripts, in the element `DATA_ID`.
+        asks: whether the page sends what its user writes to the server that it comes from.
 
     Raises `jinja2.UndefinedError` if the template names a value that is missing.
     """
-    code = None if script is None else (TEMPLATES / script).read_text(encoding="utf-8")
-    document = ENVIRONMENT.get_template(template).render(
+    values = {
         **values,
-        title=title,
-        policy=_policy(code),
-        script=None if code is None else Markup(code),
-        data=_shown(data),
-        data_id=DATA_ID,
-    )
-    return document.encode(errors="backslashreplace").decode()  # UTF-8 has no half of a surrogate pair
+        "title": title,
+        "policy": content_policy(scripts, asks),
+        "script": Markup(_code(scripts)) if scripts else None,
+        "data": _shown(data),
+        "data_id": DATA_ID,
+    }
+    return _written(ENVIRONMENT.get_template(template).render(values))
 
 
-def _policy(code: str | None) -> str:
-    rules = ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "style-src 'unsafe-inline'"]
-    if code is not None:
-        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+def fragment(template: str, values: Mapping[str, Any], *blocks: str, data: Any = None) -> str:
+    """Blocks of a template, and the data, to be put into a page that is open; the values are those of `page`."""
+    context = {**values, "data": _shown(data), "data_id": DATA_ID}
+    parts = list[str]()
+    for name, chosen in ((template, blocks), ("base.html.j2", ["data"])):
+        found = ENVIRONMENT.get_template(name)
+        for block in chosen:
+            parts += found.blocks[block](found.new_context(context))
+    return _written("".join(parts))
+
+
+def content_policy(scripts: Sequence[str] = (), asks: bool = False) -> str:
+    """What the browser must refuse (Content-Security-Policy) in a page with these `scripts`, as in `page`."""
+    rules = ["default-src 'none'", "base-uri 'none'", "style-src 'unsafe-inline'"]
+    rules += ["form-action 'self'", "connect-src 'self'"] if asks else ["form-action 'none'"]
+    if scripts:
+        digest = base64.b64encode(hashlib.sha256(_code(scripts).encode()).digest()).decode()
         rules.append(f"script-src 'sha256-{digest}'")
     return "; ".join(rules)
+
+
+def _code(scripts: Sequence[str]) -> str:
+    return "".join((TEMPLATES / script).read_text(encoding="utf-8") for script in scripts)
+
+
+def _written(document: str) -> str:
+    """The document with halves of surrogate pairs spelled out, which UTF-8 does not have."""
+    return document.encode(errors="backslashreplace").decode()
 
 
 def _shown(value: Any) -> Any:

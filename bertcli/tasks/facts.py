@@ -116,6 +116,13 @@ class TaskFacts(ABC):
         return cls.fixed_texts or len(settings.text_columns)
 
     @classmethod
+    def text_names(cls, settings: TaskSettings) -> list[str]:
+        """The names of the texts of a row: those of their columns, or the usual ones."""
+        number = cls.num_texts(settings)
+        names = [name for name in settings.text_columns if isinstance(name, str)]
+        return names if len(names) == number else [*cls.example([""] * number, "", settings).columns][:number]
+
+    @classmethod
     def is_one_text(cls, settings: TaskSettings) -> bool:
         """True if a row is a single text."""
         return not cls.has_choices and cls.num_texts(settings) == 1

@@ -48,6 +48,7 @@ class Served:
         engine: what computes, with the weights on `device` in `precision`.
         speeds: rows a second by engine, one at a time and `TOGETHER` at once; empty if there was no choice.
         longest: most tokens of a row.
+        has_weights: whether `folder` shows how the model answers; an ONNX file does not.
         predictions, vectors, masks: its kinds of answers; None: the model does not give them. Vectors are as
             the folder says, `unit_vectors` have length 1, and `raw_vectors` are not scaled.
     """
@@ -59,6 +60,7 @@ class Served:
     device: torch.device
     precision: str
     longest: int
+    has_weights: bool = True
     speeds: Mapping[str, list[float]] = field(default_factory=dict)
     predictions: Predictions | None = None
     vectors: Vectors | None = None
@@ -121,7 +123,7 @@ def open_served(name: str, model: Path, compute: Compute, engine: Engine | None)
         if engine == "bertcli":
             raise UserError(f"--engine bertcli: {place.file} is an ONNX file, which onnxruntime runs")
         found: Any = (open_task if answers else open_encoder)(model, compute)[0]
-        return _served(name, folder, "onnxruntime", found=found)
+        return _served(name, folder, "onnxruntime", found=found, has_weights=False)
     if task is None and pooling is None:
         loaded = load_model_folder(folder, pairs=False)
         if loaded.report.has("mlm_head"):

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.inference.predict import Answers, AsRead
@@ -267,3 +267,34 @@ class Queue:
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: a second signal ended the server
             asked.loop.call_soon_threadsafe(act)
+
+
+class Work:
+    """A long computation in parts, each of which yields the number of its tokens before it is computed.
+
+    `made`: the result; None: it is not complete.
+    """
+
+    def __init__(self, parts: Generator[int, None, Any]) -> None:
+        self._parts, self.tokens, self.made = parts, 0, None
+
+    def advance(self) -> None:
+        """Compute the next part."""
+        try:
+            self.tokens = next(self._parts)
+        except StopIteration as end:
+            self.made = end.value
+
+
+class InParts(Answers):
+    """A `Work` -> None, after one more of its parts; other questions are answered between two parts."""
+
+    together = False
+
+    def encode(self, question: Work) -> AsRead:
+        if not question.tokens:
+            question.advance()
+        return AsRead(question, question.tokens)
+
+    def compute(self, several: Sequence[AsRead]) -> list[None]:
+        return [each.content.advance() for each in several]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 import torch
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -148,6 +149,39 @@ class SimilarityBody(Asking):
     top: int = Field(10, ge=1, description="Number of texts for each query.")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The content of a form of the page.
+
+    Attributes:
+        texts: the fields that hold a text each.
+        lines: the lines of the field that holds several texts.
+        show: the parts that are to be shown with the answer.
+        part: the one part that the script asks for; "": a browser without it asks for a full page.
+    """
+
+    model: str | None = None
+    form: str = ""
+    texts: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    show: Sequence[str] = ()
+    part: str = ""
+
+    @classmethod
+    def of(cls, body: bytes) -> Asked:
+        """The content of a body as HTML's forms send it. Raises `UserError` for anything else."""
+        try:
+            pairs = parse_qsl(body.decode(), True, errors="strict", max_num_fields=MOST_KEYS)
+        except ValueError as error:
+            raise UserError(f"the body is no form in UTF-8: {error}") from None
+        given: dict[str, list[str]] = {}
+        for name, value in pairs:
+            given.setdefault(name, []).append(value.replace("\r\n", "\n"))
+        model, form, part = (given.get(name, [""])[0] for name in ("model", "form", "part"))
+        lines = [line for value in given.get("lines", ()) for line in value.split("\n") if line.strip()]
+        return cls(model or None, form, given.get("text", ()), lines, show=given.get("show", ()), part=part)
+
+
 def listed(texts: str | list[str]) -> list[str]:
     """The texts as a list."""
     return [texts] if isinstance(texts, str) else texts
@@ -187,7 +221,7 @@ def add_routes(router: APIRouter, models: Models) -> None:
         served = models.find(body.model, lambda each: each.vectors, "gives vectors")
         queries, texts = listed(body.queries), listed(body.texts)
         vectors_ND = torch.stack(await models.ask(served.vectors, [*queries, *texts]))
-        return json_response(_nearest(queries, texts, vectors_ND, top=body.top))
+        return json_response(ranked(queries, texts, vectors_ND, top=body.top))
 
 
 def _decided(answer: Predicted, least: float) -> dict[str, Any]:
@@ -195,7 +229,7 @@ def _decided(answer: Predicted, least: float) -> dict[str, Any]:
     return row_json(Predicted(answer.example, prediction, answer.items))
 
 
-def _nearest(
+def ranked(
     queries: Sequence[str], texts: Sequence[str], vectors_ND: torch.Tensor, top: int
 ) -> list[dict[str, Any]]:
     """The nearest texts to each query, as `bertcli similarity --json` prints them.

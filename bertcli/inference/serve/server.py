@@ -18,10 +18,11 @@ from typing import Any
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from prometheus_client import generate_latest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from bertcli.inference.serve import page as pages
 from bertcli.inference.serve.engine import Served
 from bertcli.inference.serve.other_routes import (
     Metrics,
@@ -61,7 +62,7 @@ class Gate:
 
     def __init__(self, app: FastAPI, metrics: Metrics, key: str | None) -> None:
         self._app, self._metrics, self._key, self._held = app, metrics, key, 0
-        self._paths = {*app.openapi()["paths"], *OPEN_PATHS}
+        self._paths = {*app.openapi()["paths"], *OPEN_PATHS, pages.PATH}
         self.is_ending = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -196,7 +197,7 @@ class Connection(H11Protocol):
             self.timeout_keep_alive_handler()
 
 
-def build_app(models: Models, metrics: Metrics) -> FastAPI:
+def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
     """The application: our routes, those of other programs, and what shows the server itself."""
     app = FastAPI(title="bertcli", version=version("bertcli"), docs_url=None, redoc_url=None)
     router = APIRouter(route_class=JsonRoute)
@@ -226,10 +227,7 @@ def build_app(models: Models, metrics: Metrics) -> FastAPI:
         values = {"version": app.version, "groups": described(app.openapi())}
         return HTMLResponse(page("bertcli serve", "serve_docs.html.j2", values))
 
-    @app.get("/", include_in_schema=False)
-    async def first_page() -> Response:
-        return RedirectResponse("/docs")
-
+    pages.add_page(app, models, needs_key)
     refuse_errors(app)
     app.include_router(router)
     return app
@@ -243,7 +241,7 @@ class Server(uvicorn.Server):
         metrics, tokens = Metrics(), TOKENS[served[0].device.type]
         self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
         metrics.waiting.set_function(lambda: self.queue.waiting)
-        app = build_app(Models({each.name: each for each in served}, self.queue), metrics)
+        app = build_app(Models({each.name: each for each in served}, self.queue), metrics, key is not None)
         self._gate, self._key = Gate(app, metrics, key), key
         silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
         own: dict[str, Any] = {

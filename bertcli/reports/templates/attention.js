@@ -1,9 +1,7 @@
 "use strict";
 /* Draws one head at a time. A weight comes as a byte, 255 times its square root: [layers, heads, tokens, tokens]. */
-const data = JSON.parse(document.getElementById("data").textContent);
-const bytes = Uint8Array.from(atob(data.values), (letter) => letter.charCodeAt(0));
-const size = data.tokens.length;
-const MEAN = data.heads; // the number of the mean of all heads, after their own
+let data, bytes, size;
+let MEAN; // the number of the mean of all heads, after their own
 const FAINTEST = 0.02; // share of the strongest line; a fainter line is not drawn
 const MOST_LINES = 1500;
 const IN_TABLE = 12;
@@ -11,7 +9,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 const element = (id) => document.getElementById(id);
 const percent = (weight) => (weight < 0.005 ? "<1%" : `${Math.round(100 * weight)}%`);
-const state = { layer: data.first[0], head: data.first[1], pointed: null, focused: null };
+const state = { layer: 0, head: 0, pointed: null, focused: null };
 let units = []; // what is shown: words or pieces, with or without special tokens
 let rows = []; // the middle of each unit, in heights of a row
 let tables = new Map(); // weights between the shown units, by layer and head
@@ -91,7 +89,7 @@ function drawWords() {
 
 function isolate(change) {
   Object.assign(state, change);
-  draw();
+  if (element("lines")) draw(); // a word may lose the focus because the page takes it away
 }
 
 function drawLines(links) {
@@ -218,9 +216,9 @@ function showUnits() {
 
 /* Arrow keys move to the next word in a column of words, and to the next head or layer in the grid. */
 function follow(event) {
-  if (event.key === "Escape") document.activeElement.blur();
-  const column = ["queries", "keys"].map(element).find((each) => each.contains(event.target));
-  const inGrid = element("grid").contains(event.target);
+  const column = ["queries", "keys"].map(element).find((each) => each?.contains(event.target));
+  const inGrid = element("grid")?.contains(event.target);
+  if (column && event.key === "Escape") event.target.blur();
   const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
   if (!steps || !(column || inGrid)) return;
   event.preventDefault();
@@ -239,14 +237,24 @@ function follow(event) {
   next.focus();
 }
 
-data.layers.forEach((number, layer) => element("layer").append(make("option", { value: layer }, number)));
-for (let head = 0; head < MEAN; head++) element("head").append(make("option", { value: head }, head));
-element("head").append(make("option", { value: MEAN }, "mean of all"));
-for (const id of ["layer", "head"])
-  element(id).addEventListener("change", () => select(Number(element("layer").value), Number(element("head").value)));
-for (const id of ["special", "pieces"]) element(id)?.addEventListener("change", showUnits);
+/* Fills the section of the heads, which is in the page, from its data. */
+function drawAttention(given) {
+  data = given;
+  bytes = Uint8Array.from(atob(data.values), (letter) => letter.charCodeAt(0));
+  size = data.tokens.length;
+  MEAN = data.heads;
+  [state.layer, state.head] = data.first;
+  data.layers.forEach((number, layer) => element("layer").append(make("option", { value: layer }, number)));
+  for (let head = 0; head < MEAN; head++) element("head").append(make("option", { value: head }, head));
+  element("head").append(make("option", { value: MEAN }, "mean of all"));
+  for (const id of ["layer", "head"])
+    element(id).addEventListener("change", () => select(Number(element("layer").value), Number(element("head").value)));
+  for (const id of ["special", "pieces"]) element(id)?.addEventListener("change", showUnits);
+  document.querySelector(".controls").hidden = false;
+  makeGrid();
+  showUnits();
+}
+
 document.addEventListener("keydown", follow);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawGrid);
-document.querySelector(".controls").hidden = false;
-makeGrid();
-showUnits();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => element("grid") && drawGrid());
+if (element("data")) drawAttention(JSON.parse(element("data").textContent));
