@@ -86,7 +86,7 @@ def page(
 
 
 def fragment(template: str, values: Mapping[str, Any], *blocks: str, data: Any = None) -> str:
-    """Blocks of a template, and the data, to be put into a page that is open; the values are those of `page`."""
+    """Blocks of a template, and the data, for a page that is open; the values are those of `page`."""
     context = {**values, "data": _shown(data), "data_id": DATA_ID}
     parts = list[str]()
     for name, chosen in ((template, blocks), ("base.html.j2", ["data"])):

@@ -37,10 +37,8 @@ from bertcli.tokenizer.pieces import BLANK
 
 PATH = f"{OURS}/page"
 _TEMPLATE, _SCRIPTS = "serve.html.j2", (*SCRIPTS, "serve.js")
-MOST_TOKENS, MOST_ROWS = 64, 16
-"""Most tokens of a row that is explained, and most rows: for choices, one of them is explained."""
-TOP_K = 10
-"""Words for each mask."""
+MOST_TOKENS, MOST_ROWS, TOP_K = 64, 16, 10
+"""Most tokens of a row that is explained; most rows, one of which is explained; words for each mask."""
 
 
 class Field(NamedTuple):
@@ -52,7 +50,6 @@ class Field(NamedTuple):
 
 
 _Given = tuple[ShownAnswer, Sequence[Sequence[tuple[str, float]]], Sequence[Answer]]
-"""An answer; tables of other answers with a number each; what the queue gave."""
 
 
 class Form(ABC):
@@ -83,7 +80,7 @@ class Form(ABC):
 
     @abstractmethod
     async def answer(self, asked: Asked) -> _Given:
-        """The answer. Raises `UserError`."""
+        """The answer, tables of answers with a number each, and what the queue gave. Raises `UserError`."""
 
     @abstractmethod
     def read(self, asked: Asked) -> ReadRow:
@@ -91,10 +88,7 @@ class Form(ABC):
 
     @cached_property
     def reader(self) -> Any:
-        """What has a `model` with a body, and a `tokenizer`, as a `Runner` has.
-
-        The weights are read now if onnxruntime computes the answers.
-        """
+        """An `Embedder` or a `Runner` with weights; they are read now if onnxruntime computes the answers."""
         assert self.served.vectors is not None
         embedder = self.served.vectors.embedder
         if self.served.engine == "bertcli":
@@ -230,11 +224,10 @@ class Pages:
 
     def __init__(self, models: Models, version: str, needs_key: bool) -> None:
         self.models, self.version, self.needs_key = models, version, needs_key
-        kinds: list[Any] = [Predicting, Filling, Comparing]
         self.forms: list[Form] = [
             kind(models, served)
             for served in models.served.values()
-            for kind in kinds
+            for kind in (Predicting, Filling, Comparing)
             if kind.kind in served.kinds
         ]
 
@@ -246,16 +239,15 @@ class Pages:
 
     def form(self, form: Form | None, asked: Asked, problem: str = "") -> dict[str, Any]:
         """The values of the block `form`, filled with what was asked."""
-        values = {"forms": self.forms, "form": form, "asked": asked, "problem": problem}
-        return {**values, "path": PATH, "most_tokens": MOST_TOKENS}
+        values = {"forms": self.forms, "path": PATH, "most_tokens": MOST_TOKENS}
+        return {**values, "form": form, "asked": asked, "problem": problem}
 
     def document(self, values: dict[str, Any], answers: Sequence[str] = (), status: int = 200) -> Response:
         """The full page with the values of a form."""
-        about = {"version": self.version, "needs_key": self.needs_key}
-        values |= {**about, "answers": [Markup(each) for each in answers]}
+        values |= {"version": self.version, "needs_key": self.needs_key, "answers": map(Markup, answers)}
         return _html(page("Ask a model", _TEMPLATE, values, _SCRIPTS, asks=True), status)
 
-    def empty(self, asked: Asked) -> Response:
+    def unasked(self, asked: Asked) -> Response:
         """The page before something was asked."""
         if self.needs_key:
             return self.document(self.form(None, asked))
@@ -266,9 +258,9 @@ class Pages:
 
     async def answer(self, asked: Asked) -> Response:
         """The part that the script asks for; without it the full page, with a problem beside the fields."""
-        form = self.find(asked)
         if asked.part:
-            return _html(await form.part(asked.part, asked))
+            return _html(await self.find(asked).part(asked.part, asked))
+        form = self.find(asked)
         try:
             answers = [await form.part(name, asked) for name in ("answer", *asked.show)]
         except (UserError, Failed, Overloaded) as error:
@@ -295,12 +287,12 @@ def add_page(app: FastAPI, models: Models, needs_key: bool) -> None:
 
     @app.get("/", include_in_schema=False)
     async def show(request: Request) -> Response:
-        return pages.empty(asked(request))
+        return pages.unasked(asked(request))
 
     @app.get(PATH, include_in_schema=False)
     async def show_form(request: Request) -> Response:
-        empty = asked(request)
-        return _html(fragment(_TEMPLATE, pages.form(pages.find(empty), empty), "form"))
+        form = pages.find(asked(request))
+        return _html(fragment(_TEMPLATE, pages.form(form, asked(request)), "form"))
 
     @app.post(PATH, include_in_schema=False)
     async def answer(request: Request) -> Response:

@@ -39,9 +39,10 @@ async function useKey(event) {
   else await showForm();
 }
 
-/* Shows the form of the model that the address names, unless it is there already. */
+/* Shows the form of the model that the address names. It is there already, unless a key is needed. */
 async function showForm() {
   if (!form()) {
+    if (!sessionStorage.getItem(KEY)) return unlock("");
     try {
       element("asked").innerHTML = await fetched(PATH + location.search);
     } catch (error) {

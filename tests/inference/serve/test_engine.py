@@ -57,6 +57,7 @@ def test_the_engine_with_more_rows_a_second_computes(
     monkeypatch.setattr(engine, "_speeds", lambda engines: measured)
     served = open_served("m", folders / "multi-label", CPU, engine=None)
     assert served.engine == served.as_json()["engine"] == faster
+    assert served.has_weights
     assert served.as_json()["rows_per_second"] == measured
 
 
@@ -73,7 +74,7 @@ def test_both_engines_are_measured_and_give_the_same_answers(folders: Path, agai
 
 def test_a_folder_of_onnx_is_computed_by_onnxruntime(folders: Path, again: Path) -> None:
     served = open_served("m", again, CPU, engine=None)
-    assert (served.engine, served.speeds) == ("onnxruntime", {})
+    assert (served.engine, served.speeds, served.has_weights) == ("onnxruntime", {}, False)
     with pytest.raises(UserError, match=r"--engine bertcli: .* is an ONNX file, which onnxruntime runs"):
         open_served("m", again, CPU, engine="bertcli")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
 import pytest
 
 from bertcli.inference.predict import Answers, AsRead
 from bertcli.inference.serve import queue as queues
-from bertcli.inference.serve.queue import Answer, Batch, Failed, Overloaded, Queue, TooLong
+from bertcli.inference.serve.queue import Answer, Batch, Failed, InParts, Overloaded, Queue, TooLong, Work
 from bertcli.system.errors import UserError
 
 
@@ -189,3 +189,36 @@ def test_an_error_of_the_machine_fails_a_batch_and_the_next_one_is_computed(numb
 
 def test_no_question_has_no_answer() -> None:
     assert run(lambda queue: queue.ask(Echo(), [])) == []
+
+
+def test_others_are_answered_between_two_parts_of_a_long_computation() -> None:
+    done, seen = list[str](), list[Batch]()
+
+    def long(name: str) -> Generator[int, None, str]:
+        for number in range(3):
+            yield 5
+            done.append(f"{name}{number}")
+        return name
+
+    async def ask(queue: Queue) -> list[Any]:
+        in_parts, works = InParts(), [Work(long("a")), Work(long("b"))]
+
+        async def complete(work: Work) -> Any:
+            while work.made is None:
+                await queue.ask(in_parts, [work])
+            return work.made
+
+        return await asyncio.gather(*map(complete, works))
+
+    assert run(ask, seen=seen.append) == ["a", "b"]
+    assert done == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert {(each.texts, each.tokens) for each in seen} == {(1, 5)}
+
+
+def test_a_long_computation_that_cannot_read_its_question_is_the_users_error() -> None:
+    def long() -> Generator[int, None, str]:
+        raise UserError("too long")
+        yield 1
+
+    with pytest.raises(UserError, match="too long"):
+        run(lambda queue: queue.ask(InParts(), [Work(long())]))
