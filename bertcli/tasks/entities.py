@@ -96,7 +96,8 @@ class Tagged(Prediction):
         """The text with its entities; each has its type and its probability behind it."""
         (text,), number = example.texts, len(self.entities)
         marks: list[Mark] = [
-            (each.start, each.end, "both", f"{each.type} {percent(each.score)}") for each in self.entities
+            (each.start, each.end, "both", f"{each.type or 'entity'} {percent(each.score)}")
+            for each in self.entities
         ]
         said = f"{number:,} {'entity' if number == 1 else 'entities'}" if number else "no entities"
         return ShownAnswer(said, passages=[Passage("", marked_pieces(text, (0, len(text)), marks))])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bertcli.folders.model_folder import load_model_folder
-from bertcli.inference.fill_mask import fill_masks
+from bertcli.inference.fill_mask import MaskFiller, fill_masks
 from bertcli.inference.lines import Line
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
@@ -187,3 +187,10 @@ def test_a_mask_that_the_tokenizer_does_not_find_is_named(favoring, tmp_path):
     assert fill(loaded, "a <mask>")
     with pytest.raises(UserError, match="text 1: this tokenizer does not find every <mask> in 'a<mask>b'"):
         fill(loaded, "a<mask>b")
+
+
+def test_the_row_of_a_text_has_its_masks_as_words(loaded):
+    read = MaskFiller(loaded, torch.device("cpu")).read(Line("The [MASK] cats, a[MASK]", "here"))
+    assert [word.text for word in read.words] == ["The", "[MASK]", "cats", ",", "a[MASK]"]
+    assert [list(word.tokens) for word in read.words] == [[1], [2], [3, 4], [5], [6, 7]]
+    assert [read.row.ids[at] for at in (2, 7)] == [loaded.tokenizer.mask_id] * 2

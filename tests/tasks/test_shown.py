@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 from bertcli.tasks.answers import Answered, answer_passages
+from bertcli.tasks.classification import Classified
 from bertcli.tasks.entities import Entity, Tagged, entity_passages
 from bertcli.tasks.examples import Answer, QuestionExample, TaggedExample
-from bertcli.tasks.shown import LONGEST, Passage
+from bertcli.tasks.shown import LONGEST, Passage, Prediction
 
 
 def tagged(words: list[str], tags: list[str], text: str | None = None) -> TaggedExample:
@@ -99,3 +103,42 @@ def test_answers_far_apart_have_an_excerpt_each() -> None:
 def test_a_question_without_an_answer_has_its_beginning() -> None:
     passages = answer_passages(question(CONTEXT), given(CONTEXT, ""))
     assert [piece.text for piece in passages[1].pieces] == [CONTEXT]
+
+
+def test_entities_are_displayed_in_the_whole_text_with_their_probability() -> None:
+    text = "wide " * 200 + "Bo met"
+    entities = (Entity("Bo", "PER", 1000, end=1002, score=0.5), Entity("met", "", 1003, end=1006, score=1.0))
+    shown = Tagged(("O", "B-PER", "B"), entities).display(tagged(text.split(), ["O"] * 202))
+    assert shown.answer == "2 entities"
+    assert marks(list(shown.passages)) == [("both", "Bo", "PER 50.0%"), ("both", "met", "entity 100.0%")]
+    assert "".join(piece.text for piece in shown.passages[0].pieces) == text
+    assert answer(["O"]).display(tagged(["Bo"], ["O"])).answer == "no entities"
+
+
+def test_answers_are_displayed_in_the_whole_context() -> None:
+    example = QuestionExample("here", {}, ("Who?", "wide " * 200 + "Bo"), id="1", answers=None)
+    shown = Answered("Bo", 1000, 1002, score=0.5, best="Bo", null_difference=0.0).display(example)
+    assert (shown.answer, shown.probabilities) == ("Bo", [("Bo", 0.5)])
+    assert marks(list(shown.passages)) == [("both", "Bo", "")]
+    assert "".join(piece.text for piece in shown.passages[0].pieces) == example.texts[1]
+    shown = Answered("", None, None, score=0.9, best="Bo", null_difference=1.0).display(example)
+    assert (shown.answer, marks(list(shown.passages))) == ("no answer in the text", [])
+
+
+def test_labels_are_displayed_with_the_likeliest_first() -> None:
+    logits = np.log(np.array([1.0, 3.0, 2.0]))
+    shown = Classified(("b",), ("a", "b", "c"), logits, multi_label=False).display(None)
+    assert shown.answer == "b"
+    assert [name for name, _ in shown.probabilities] == ["b", "c", "a"]
+    assert shown.probabilities[0][1] == pytest.approx(0.5)
+    assert Classified((), ("a", "b", "c"), logits, multi_label=True).display(None).answer == "no label"
+
+
+@dataclass(frozen=True)
+class Plain(Prediction):
+    kind: str
+    size: int
+
+
+def test_what_a_task_does_not_display_is_shown_by_its_fields() -> None:
+    assert Plain("red", 3).display(None).answer == "kind red, size 3"

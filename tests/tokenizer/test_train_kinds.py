@@ -165,3 +165,16 @@ def test_a_unigram_in_lower_case_has_no_capitals() -> None:
     assert read == read.lower()
     assert tokenizer.lowercase
     assert tokenizer.unk_id not in tokenizer.encode(lines[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", NEW)
+def test_pieces_beside_masks_have_their_places(family: FamilyName, kind: TokenizerKind) -> None:
+    tokenizer = trained(family, kind)
+    mask = tokenizer.mask_token
+    texts = [f"The {mask} sat, and {mask} ran.", f"a{mask} {mask}{mask} é ", f"  {mask}\n"]
+    for text, placed in zip(texts, tokenizer.encode_with_spans(texts, masks=True), strict=True):
+        assert placed.ids == tokenizer.encode_with_masks([text])[0]
+        shown = [text[start:end] for start, end in placed.spans.tolist()]
+        assert [each for each in shown if each == mask] == [mask] * text.count(mask)
+        assert [each for each in shown if each != each.strip()] == []
