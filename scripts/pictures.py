@@ -1,30 +1,44 @@
-"""The pictures of the documents: reports of runs, of seeds and of two runs, attention, and decisive words.
+"""The pictures of the documents: reports of runs, of seeds and of two runs, attention, decisive words; the
+page of the server.
 
     scripts/quickstart.sh                       # a run to be shown
     python scripts/pictures.py runs/quickstart  # writes docs/report.png and the others
 
-Needs selenium (`pip install '.[test]'`), Chromium and chromedriver. Each page is made by its command, and
-shown by Chromium without a window. For all but report and attention the
-model is fine-tuned on the bundled messages.
+Needs selenium (`pip install '.[test]'`), Chromium and chromedriver. Each page is made by its command or given by
+the server, and shown by Chromium without a window. For all but report and attention the model is fine-tuned
+on the bundled messages.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 from selenium import webdriver
+from selenium.webdriver.support.wait import WebDriverWait
 
 DOCS = Path(__file__).parents[1] / "docs"
 MESSAGE = "You have won a prize! Call now to claim it, or see you at six."
 SENTENCE = "She looked at him, and he told her that the old garden was hers."
 WIDTH = 1080
-HEIGHTS = {"report": 1230, "seeds": 1130, "comparison": 1130, "attention": 1010, "spam": 1130, "words": 620}
+HEIGHTS = {
+    "report": 1230,
+    "seeds": 1130,
+    "comparison": 1130,
+    "attention": 1010,
+    "spam": 1130,
+    "words": 520,
+    "serve": 1130,
+}
 """Of the part of each page that is shown, from the top, in CSS pixels."""
 FINETUNING = """
 model: {run}
@@ -41,7 +55,7 @@ def make_pages(run: Path, folder: Path, names: list[str]) -> None:
     spam, slower, bundled = folder / "three-seeds", folder / "slower", folder / "spam"
     if "seeds" in names or "comparison" in names:
         finetune(run, spam, "seeds=[1,2,3]")
-    if "spam" in names or "words" in names:
+    if {"spam", "words", "serve"} & {*names}:
         settings = ("--set", f"model={run.resolve()}", "--set", f"output_dir={bundled}")
         bertcli("finetune", "spam", *settings)
     if "comparison" in names:
@@ -54,7 +68,7 @@ def make_pages(run: Path, folder: Path, names: list[str]) -> None:
         "spam": ["report", bundled, "--attributions"],
         "words": ["attention", bundled, MESSAGE, "--attributions"],
     }
-    for name in names:
+    for name in commands.keys() & {*names}:
         bertcli(*commands[name], "--output", folder / f"{name}.html")
 
 
@@ -69,15 +83,30 @@ def bertcli(*arguments: object) -> None:
     subprocess.run([sys.executable, "-m", "bertcli", *map(str, arguments)], check=True)
 
 
-def take(browser: webdriver.Chrome, page: Path, height: int) -> bytes:
-    """The upper part of a page as PNG, in its light colors."""
+@contextlib.contextmanager
+def serving(*models: object) -> Iterator[str]:
+    """The address of a server of these models."""
+    options = ["--port", "0", "--engine", "bertcli"]
+    command = [sys.executable, "-m", "bertcli", "serve", *map(str, models), *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            yield next(found[0] for line in server.stderr if (found := re.search(r"http://\S+", line)))
+        finally:
+            server.terminate()
+
+
+def take(browser: webdriver.Chrome, address: str, height: int) -> bytes:
+    """The upper part of a page as PNG, in its light colors; a page that asks is waited for."""
     size = {"width": WIDTH, "height": height}
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {**size, "deviceScaleFactor": 1, "mobile": False}
     )
     light = {"name": "prefers-color-scheme", "value": "light"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [light]})
-    browser.get(page.as_uri())
+    browser.get(address)
+    idle = "const place = document.getElementById('answers'); return !place || place.querySelector('.why')"
+    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(idle))
     return base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
 
 
@@ -98,7 +127,12 @@ def main() -> None:
         make_pages(given.run, Path(folder), given.only)
         for name in given.only:
             picture = DOCS / f"{name}.png"
-            picture.write_bytes(take(browser, Path(folder) / f"{name}.html", HEIGHTS[name]))
+            if name == "serve":
+                with serving(Path(folder) / "spam", f"words={given.run}") as server:
+                    asked = urlencode({"text": MESSAGE, "show": "why"})
+                    picture.write_bytes(take(browser, f"{server}/#{asked}", HEIGHTS[name]))
+            else:
+                picture.write_bytes(take(browser, (Path(folder) / f"{name}.html").as_uri(), HEIGHTS[name]))
             print(f"{picture}: {picture.stat().st_size:,} bytes")
 
 

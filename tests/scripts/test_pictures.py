@@ -33,4 +33,4 @@ def test_a_page_becomes_a_picture_of_its_upper_part(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<p style='height: 5000px'>a page</p>")
     with chromium() as browser:
-        assert size_of(take(browser, page, 200)) == (WIDTH, 200)
+        assert size_of(take(browser, page.as_uri(), 200)) == (WIDTH, 200)
