@@ -4,9 +4,9 @@ page of the server.
     scripts/quickstart.sh                       # a run to be shown
     python scripts/pictures.py runs/quickstart  # writes docs/report.png and the others
 
-Needs selenium (`pip install '.[test]'`), Chromium and chromedriver. Each page is made by its command or given by
-the server, and shown by Chromium without a window. For all but report and attention the model is fine-tuned
-on the bundled messages.
+Needs selenium (`pip install '.[test]'`), Chromium and chromedriver. A command makes each page, or the server
+gives it; Chromium shows it without a window. For all but report and attention the model is fine-tuned on
+the bundled messages.
 """
 
 from __future__ import annotations

@@ -222,8 +222,8 @@ def serve(
 
     POST /v1/bertcli/predict, /embed, /similarity and /fill-mask give the objects that --json prints. Programs
     that know text-embeddings-inference or OpenAI's embeddings find their routes: /embed, /rerank, /predict,
-    /v1/embeddings. /docs shows all of them, /info the models, /metrics numbers for Prometheus. A browser finds
-    a page at /, to try the models and to see which words decided.
+    /v1/embeddings. /docs shows all of them, /info the models, /metrics numbers for Prometheus. At / a browser
+    finds a page, to try the models and to see which words decided.
 
     Requests that come together are computed together. Where clients must send a key, BERTCLI_API_KEY holds
     it: Authorization: Bearer KEY. SIGTERM and Ctrl-C let the requests that are under way end.

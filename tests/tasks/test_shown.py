@@ -10,7 +10,7 @@ import pytest
 from bertcli.tasks.answers import Answered, answer_passages
 from bertcli.tasks.classification import Classified
 from bertcli.tasks.entities import Entity, Tagged, entity_passages
-from bertcli.tasks.examples import Answer, QuestionExample, TaggedExample
+from bertcli.tasks.examples import Answer, QuestionExample, TaggedExample, TextExample
 from bertcli.tasks.shown import LONGEST, Passage, Prediction
 
 
@@ -106,9 +106,10 @@ def test_a_question_without_an_answer_has_its_beginning() -> None:
 
 
 def test_entities_are_displayed_in_the_whole_text_with_their_probability() -> None:
-    text = "wide " * 200 + "Bo met"
+    text: str = "wide " * 200 + "Bo met"
     entities = (Entity("Bo", "PER", 1000, end=1002, score=0.5), Entity("met", "", 1003, end=1006, score=1.0))
-    shown = Tagged(("O", "B-PER", "B"), entities).display(tagged(text.split(), ["O"] * 202))
+    words = [*text.split()]
+    shown = Tagged(("O", "B-PER", "B"), entities).display(tagged(words, ["O"] * 202))
     assert shown.answer == "2 entities"
     assert marks(list(shown.passages)) == [("both", "Bo", "PER 50.0%"), ("both", "met", "entity 100.0%")]
     assert "".join(piece.text for piece in shown.passages[0].pieces) == text
@@ -126,12 +127,12 @@ def test_answers_are_displayed_in_the_whole_context() -> None:
 
 
 def test_labels_are_displayed_with_the_likeliest_first() -> None:
-    logits = np.log(np.array([1.0, 3.0, 2.0]))
-    shown = Classified(("b",), ("a", "b", "c"), logits, multi_label=False).display(None)
+    logits, example = np.log(np.array([1.0, 3.0, 2.0])), TextExample("here", {}, ("a text",), label=None)
+    shown = Classified(("b",), ("a", "b", "c"), logits, multi_label=False).display(example)
     assert shown.answer == "b"
     assert [name for name, _ in shown.probabilities] == ["b", "c", "a"]
     assert shown.probabilities[0][1] == pytest.approx(0.5)
-    assert Classified((), ("a", "b", "c"), logits, multi_label=True).display(None).answer == "no label"
+    assert Classified((), ("a", "b", "c"), logits, multi_label=True).display(example).answer == "no label"
 
 
 @dataclass(frozen=True)
