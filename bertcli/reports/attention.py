@@ -71,7 +71,7 @@ def attention_page(
         **({} if attributions is None else _why_values(attributions, attention.read.words)),
     }
     title = short(f"Attention: {' | '.join(texts)}", _TITLE)
-    return page(title, _TEMPLATE, values, SCRIPTS, data=_data(attention, head))
+    return page(title, _TEMPLATE, values, scripts=SCRIPTS, data=_data(attention, head))
 
 
 _TEMPLATE, SCRIPTS = "attention.html.j2", ("attention.js",)

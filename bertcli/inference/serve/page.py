@@ -195,13 +195,12 @@ class Comparing(Form):
     attention = "Attention in the query"
 
     async def answer(self, asked: Asked) -> _Given:
-        queries, texts = asked.texts[:1], asked.lines
-        if not queries or not texts:
+        query, texts = asked.texts[:1], asked.lines
+        if not query or not texts:
             raise UserError("give a query, and texts to compare it with, one a line")
-        found = await self.models.queue.ask(self.answers, [*queries, *texts])
-        vectors_ND = torch.stack([each.value for each in found])
-        near = [(each["text"], each["similarity"]) for each in ranked(queries, texts, vectors_ND, len(texts))]
-        return ShownAnswer(""), [near], found
+        found = await self.models.queue.ask(self.answers, [*query, *texts])
+        near = ranked(query, texts, torch.stack([each.value for each in found]), top=len(texts))
+        return ShownAnswer(""), [[(each["text"], each["similarity"]) for each in near]], found
 
     def read(self, asked: Asked) -> ReadRow:
         return read_texts(self.reader.tokenizer, asked.texts[:1], self.served.longest)
@@ -245,7 +244,7 @@ class Pages:
     def document(self, values: dict[str, Any], answers: Sequence[str] = (), status: int = 200) -> Response:
         """The full page with the values of a form."""
         values |= {"version": self.version, "needs_key": self.needs_key, "answers": map(Markup, answers)}
-        return _html(page("Ask a model", _TEMPLATE, values, _SCRIPTS, asks=True), status)
+        return _html(page("Ask a model", _TEMPLATE, values, scripts=_SCRIPTS, asks=True), status)
 
     def unasked(self, asked: Asked) -> Response:
         """The page before something was asked."""
