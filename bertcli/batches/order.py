@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,13 +96,42 @@ class EpochOrder:
     be smaller.
     """
 
-    def __init__(self, size: int, batch_size: int, seed: int):
-        """`size`: number of items, at least one."""
+    def __init__(self, size: int, batch_size: int, seed: int, passes: int = 1):
+        """`size`: number of items, at least one. `passes`: how often an epoch reads each of them."""
         self._size, self._batch_size, self._seed = size, batch_size, seed
-        self.steps_per_epoch = math.ceil(size / batch_size)
+        self._steps = math.ceil(size / batch_size)
+        self.steps_per_epoch = self._steps * passes
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:
-        epoch, place = divmod(step, self.steps_per_epoch)
+        reading, place = divmod(step, self._steps)
         start = place * self._batch_size
         places = np.arange(start, min(start + self._batch_size, self._size))
-        return permute(places, self._size, make_key(self._seed, "items", epoch))
+        return permute(places, self._size, make_key(self._seed, "items", reading))
+
+
+class PairOrder(EpochOrder):
+    """Step number -> the numbers of the items of that step, most of which have another one of their class.
+
+    Half of a batch is a random sample, as in `EpochOrder`; each item of it brings an item of the same class
+    that is drawn at random. An item is there once, and alone if its class has no other. An epoch has so many
+    steps that each item is `passes` times in the random half.
+    """
+
+    def __init__(self, classes: Sequence[int], batch_size: int, seed: int, passes: int):
+        """`classes`: the class of each item."""
+        super().__init__(len(classes), max(1, batch_size // 2), seed, passes)
+        numbers = np.array(classes)
+        self._members = {name: np.flatnonzero(numbers == name) for name in set(classes)}
+        self._classes = classes
+
+    def __getitem__(self, step: int) -> NDArray[np.int64]:
+        items = super().__getitem__(step)
+        draws = draw_bits(make_key(self._seed, "partners", step), np.arange(len(items), dtype=np.uint64))
+        partners = [self._partner(item, draws[[place]])[0] for place, item in enumerate(items.tolist())]
+        return np.unique(np.concatenate([items, partners]))
+
+    def _partner(self, item: int, bits: U64) -> NDArray[np.int64]:
+        """Another item of the class by the bits [1], or the item itself: int64 [1]."""
+        members = self._members[self._classes[item]]
+        others = members[members != item]
+        return others[to_below(bits, len(others))] if len(others) else np.array([item])

@@ -24,7 +24,7 @@ class MicroBatch(NamedTuple):
 
     Attributes:
         number: its number within the step, over all ranks.
-        batch: an `objectives.base.TaskBatch`.
+        batch: a `batches.batch.Batch` or a `tasks.supervised.LabeledBatch`.
         is_dummy: true for rows of another rank, which are read again and not counted. Every rank then makes
             the same number of forward passes, which the reduction of gradients needs.
     """

@@ -36,7 +36,7 @@ from bertcli.tokenizer.tokenizer import Tokenizer
 
 _MORE_TEXT = "add text, or change corpus.heldout_fraction"
 MANY_READS = 20
-"""Times that a source is read from which on there is a warning."""
+"""A source that is read this many times or more gets a warning."""
 
 
 class BatchStream:

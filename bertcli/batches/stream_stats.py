@@ -33,7 +33,7 @@ def measure_stream(
     left out.
 
     Returns:
-        batches, pairs, tokens: numbers of them.
+        batches, rows, tokens: numbers of them.
         source_shares: share of each source in the rows, by its name.
         label_shares: share of each label, by its name.
         same_document_share: share of NotNext pairs with B from A's document.
@@ -64,7 +64,7 @@ def measure_stream(
             digest.update(row)
     return {
         "batches": count["batches"],
-        "pairs": count["rows"],
+        "rows": count["rows"],
         "tokens": count["tokens"],
         "source_shares": {name: _share(count[f"source {i}"], count["spans"]) for i, name in enumerate(names)},
         "label_shares": {name: _share(count[f"label {i}"], count["labels"]) for i, name in labels},

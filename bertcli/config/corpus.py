@@ -208,10 +208,12 @@ class CorpusConfig(TextConfig):
         if bool(self.files) == bool(self.sources):
             raise ValueError("give files or sources: exactly one of both")
         if self.temperature != 1.0 and (not self.sources or self.sources[0].weight is not None):
-            raise ValueError("temperature is for sources without weights")
+            raise ValueError(
+                "temperature is for sources without weights; leave out temperature or the weights"
+            )
         names = [each.name for each in self.sources if each.name is not None]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"two sources have the name {twice}")
+            raise ValueError(f"two sources have the name {twice}; give each source a name of its own")
         weights = [each.weight for each in self.sources]
         if None in weights and any(weight is not None for weight in weights):
             raise ValueError("give every source a weight, or none")
@@ -240,8 +242,8 @@ class CleanConfig(Section):
     """Mend text that was decoded in a wrong encoding (ftfy), bring it to Unicode's form NFC, and remove
     control characters."""
     shared_lines: Documents | None = 10
-    """Number of documents of a source from which on a line that all of them have is removed: menus, notices.
-    Only the first and the last ten lines of a document are looked at."""
+    """Remove lines that at least this many documents of a source share, such as menus and notices. Only the
+    first and the last ten lines of a document are checked."""
     fewest_words: Count | None = 20
     """Documents with fewer words are left out."""
     repetition: bool = True
@@ -252,6 +254,6 @@ class CleanConfig(Section):
     """Leave out documents with the words of an earlier one. Case, punctuation and line breaks do not
     count."""
     near_copies: Similarity | None = 0.45
-    """Similarity from which on a document is left out as a near copy of an earlier one: the runs of three
-    words that both have, as a share of those that either has (Broder 1997). A copy in which every tenth word
-    was changed has 0.57, documents that share a half have 0.33."""
+    """Leave out a document whose similarity to an earlier one is at least this. The similarity is the number
+    of runs of three words that both have, as a share of those that either has (Broder 1997). A copy in which
+    a random tenth of the words was changed has 0.57. Documents that share a half have 0.33."""

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from bertcli.config.schema import LoggingConfig
 from bertcli.config.section import (
+    DEFAULT_SEED,
     MOST,
     ByMachine,
     ByRecipe,
@@ -16,6 +17,7 @@ from bertcli.config.section import (
     Positive,
     Rows,
     Section,
+    Seed,
     Weight,
     refuse_other_kind,
 )
@@ -84,7 +86,8 @@ class FinetuneCheckpointConfig(Section):
     """Checkpoints: how often they are saved, and how many are kept."""
 
     every_steps: Count | None = None
-    """Steps between two checkpoints; null: a checkpoint follows each epoch."""
+    """Steps between two checkpoints; null: a checkpoint follows each epoch, but at least
+    20 steps after the last one."""
     keep_last: Count = 1
     """Number of latest checkpoints that are kept, besides the best one."""
 
@@ -94,9 +97,9 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
 
     output_dir: LocalPath
     """The folder of the run: config, metrics, checkpoints and model."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    seed: Seed = DEFAULT_SEED
     """Seed of head, order and dropout, and of the rows that `task.dev_fraction` splits off."""
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
+    seeds: Annotated[list[Seed], Field(min_length=1)] | None = None
     """Seeds of several runs, one run for each; the best run is kept. `seed` then only splits off the dev
     data."""
     folds: Annotated[int, Field(ge=2, le=100)] | None = None
@@ -142,6 +145,8 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
             raise ValueError("training.early_stopping needs task.dev, task.dev_fraction or folds")
         if self.distillation is not None and import_task(self.task.type).head is None:
             raise ValueError(f"distillation is for tasks with answers, not for {self.task.type}")
+        if self.distillation is not None and self.task.few_shot:
+            raise ValueError("distillation: not with task.few_shot; a teacher answers any number of texts")
         return self
 
     def _check_folds(self) -> None:

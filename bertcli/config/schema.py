@@ -15,6 +15,8 @@ from bertcli.config.corpus import CleanConfig, CorpusConfig
 from bertcli.config.model import ModelConfig
 from bertcli.config.section import (
     AUTO,
+    DECAY_SHARE,
+    DEFAULT_SEED,
     Auto,
     ByMachine,
     ByRecipe,
@@ -26,6 +28,7 @@ from bertcli.config.section import (
     Probability,
     Rows,
     Section,
+    Seed,
     Tokens,
     ends,
     refuse_other_kind,
@@ -107,7 +110,6 @@ class DataConfig(Section, Generic[ByRecipe, ByMachine]):
 
 
 DEFAULT_STEPS = 1000
-DECAY_SHARE = 0.1
 RTD_WEIGHT = 50.0
 
 
@@ -150,7 +152,7 @@ class EvaluationConfig(Section):
     """Steps between two evaluations; an evaluation also follows the last step."""
     batches: Count = 20
     """Most batches that an evaluation reads. A text that fits is read once, and its pairs in batches of their
-    own; from a larger text, rows are drawn."""
+    own; from a larger text, rows are drawn. Several sources share this number."""
 
 
 class CheckpointConfig(Section):
@@ -186,7 +188,7 @@ class PretrainConfig(Section, Generic[ByRecipe, ByMachine]):
 
     output_dir: LocalPath
     """The folder of the run: config, metrics, store, checkpoints and model."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
+    seed: Seed = DEFAULT_SEED
     """Seed of weights, order and masks; the same seed gives the same run."""
     corpus: CorpusConfig
     tokenizer: TokenizerConfig[ByRecipe] = TokenizerConfig()

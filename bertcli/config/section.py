@@ -47,6 +47,8 @@ Weight = Annotated[float, Field(ge=0.0, le=1e6)]
 Positive = Annotated[float, Field(gt=0.0, le=1e6)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+DEFAULT_SEED = 42
 Tokens = Annotated[int, Field(ge=16, le=MOST_TOKENS)]
 NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that neither file names nor UTF-8 can hold: NUL, and half of a surrogate pair."""
@@ -224,6 +226,7 @@ def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 Precision = Literal["bf16", "fp16", "fp32"]
 Schedule = Literal["linear", "cosine", "constant", "stable-decay"]
+DECAY_SHARE = 0.1
 OptimizerName = Literal["adamw", "muon"]
 
 

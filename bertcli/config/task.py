@@ -256,6 +256,11 @@ class TaskConfig(TaskSettings):
     value are on one side of `dev_fraction` and in one of the `folds`; every row must have one."""
     class_weights: ClassWeights = None
     """Weight of each label's rows in the loss; balanced: every label has the same weight in total."""
+    few_shot: bool = False
+    """classification with one label a text: learn from few rows. The run first brings the vectors of texts
+    with the same label near each other, and those with other labels apart; then it learns the labels
+    (Tunstall et al. 2022). An epoch reads every row several times. A BERT or RoBERTa gets one layer more, by
+    which its head reads the mean of the tokens."""
     metric: str | None = None
     """The metric that selects the best checkpoint; among equal ones, the lower loss decides. null: the task's
     default."""
@@ -289,6 +294,7 @@ class TaskConfig(TaskSettings):
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
                 "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"
             )
-        if self.class_weights is not None and self.multi_label:
-            raise ValueError("class_weights is for type: classification with one label a text")
+        for name in ("class_weights", "few_shot"):
+            if getattr(self, name) and self.multi_label:
+                raise ValueError(f"{name} is for type: classification with one label a text")
         return self

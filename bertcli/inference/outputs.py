@@ -195,8 +195,8 @@ Result = TypeVar("Result", bound=HasDropped)
 
 
 class CutRows(LongRows):
-    """Counter of long rows, of results, and of those whose rows were cut; a silent command says how many
-    results there are."""
+    """Counts long rows, results, and results whose rows were cut. While the command prints nothing else, it
+    shows the number of results."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -27,6 +27,7 @@ from bertcli.model.task_models import HeadModel, pool
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
 from bertcli.tasks.examples import AnyExample
+from bertcli.tasks.label_cells import one_spelling
 from bertcli.tasks.supervised import LabeledBatch
 
 CANDIDATES = 3
@@ -70,8 +71,8 @@ def suggest(
 ) -> list[Suggested]:
     """The rows to label next, at most `number`, the most useful first: the first ten are a choice of ten.
 
-    There are fewer if no more rows differ; a text without any token is none. Memory is bounded by `number`,
-    not by the rows. `watch` gives back the answers that it is given, in their order.
+    There are fewer if no more rows differ. A text without any token is never suggested. Memory is bounded by
+    `number`, not by the rows. `watch` gives back the answers that it is given, in their order.
 
     Raises:
         UserError: the model's answers have no probability, or it is an ONNX file.
@@ -237,7 +238,7 @@ def without_labels(
 
 def _label(columns: Mapping[str, Any], name: str) -> str:
     value = columns.get(name)
-    return "" if value is None else str(value).strip()
+    return "" if value is None else one_spelling(str(value).strip())
 
 
 def write(stream: TextIO, rows: Sequence[Suggested], suffix: str) -> None:

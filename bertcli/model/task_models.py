@@ -1,7 +1,9 @@
 """The body with a head for a labeled task, or without one: labels of rows or tokens, answers, vectors."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +17,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.model.encoder import BodyModel, first_tokens, mean
 from bertcli.model.heads import PairHead, Pooler, RtdHead
 from bertcli.model.init import initialize
-from bertcli.model.layer import Dropout
+from bertcli.model.layer import Dropout, EncoderLayer
 from bertcli.system.errors import UserError
 
 
@@ -110,11 +112,25 @@ class SequenceModel(HeadModel):
     Choices have one logit per row (section 4.4).
     """
 
-    def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """The logits_BC; the arguments are those of `Body`."""
+    def forward(
+        self,
+        ids_BT: Tensor,
+        segments_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        with_vectors: bool = False,
+    ) -> Tensor:
+        """The logits_BC; the first arguments are those of `Body`.
+
+        `with_vectors`: [B, C + D], with the vector that the last layer reads, before dropout.
+        """
         if self.architecture.pooling == "mean":
-            return self.logits(mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT))
-        return self.logits(self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT)))
+            read_BD = mean(self.body(ids_BT, segments_BT, mask_BT), mask_BT)
+        else:
+            read_BD = self.body(ids_BT, segments_BT, mask_BT, first_tokens(ids_BT))
+        if not with_vectors:
+            return self.logits(read_BD)
+        pooled_BD = self.pooler(read_BD)
+        return torch.cat([getattr(self, self.output)(self.dropout(pooled_BD)), pooled_BD], dim=-1)
 
 
 class TokenModel(HeadModel):
@@ -150,6 +166,11 @@ class PooledModel(BodyModel):
         """The hidden_BTD; the arguments are those of `Body`. `pooler(hidden_BTD[:, 0])` gives pooled_BD."""
         return self.body(ids_BT, segments_BT, mask_BT)
 
+
+MEAN_WEIGHT = 30.0
+"""The weight of the mean beside the token itself in the layer of `append_mean_layer`."""
+POOLED = 0.25
+"""The factor of its output, whose variance is 1, before the tanh of the pooler."""
 
 TaskModel = SequenceModel | TokenModel | SpanModel | VectorModel
 
@@ -195,3 +216,38 @@ def keep_layers(model: TaskModel, number: int) -> None:
     local = tuple(sizes.local_layers[layer] for layer in kept) if sizes.local_layers else ()
     model.architecture = replace(sizes, layers=number, local_layers=local)
     encoder.order = model.architecture.layer_order
+
+
+def append_mean_layer(model: TaskModel) -> bool:
+    """Add a last layer by which the head reads the mean of the hidden states, not the first token's alone.
+
+    A classification reads the first token, whereas most models of sentence vectors were trained for means.
+    Queries and keys of the new layer are 0, so every token attends to all tokens alike; values pass as they
+    are; the sum with the token itself is small beside `MEAN_WEIGHT` times the mean; the feed-forward network
+    adds nothing. The pooler passes `POOLED` times that on, where its tanh is nearly linear. All of it is
+    trained on, and the folder is one of the same family with one layer more.
+
+    Returns False and changes nothing if layers are shared or normalized before the sum, or the head is
+    another one.
+    """
+    sizes, encoder = model.architecture, model.body.encoder
+    dense, activation = (
+        getattr(getattr(model, "pooler", None), name, None) for name in ("dense", "activation")
+    )
+    plain = type(encoder.layers[-1]) is EncoderLayer and sizes.layer_groups is None and not sizes.local_layers
+    if not (plain and sizes.pooling != "mean" and isinstance(dense, nn.Linear) and activation is torch.tanh):
+        return False
+    layer: Any = copy.deepcopy(encoder.layers[-1])
+    attention, identity = layer.attention, torch.eye(sizes.hidden)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
+        attention.value.weight.copy_(identity)
+        attention.output.weight.copy_(MEAN_WEIGHT * identity)
+        dense.weight.copy_(POOLED * identity)
+        if dense.bias is not None:
+            dense.bias.zero_()
+    encoder.layers.append(layer)
+    model.architecture = replace(sizes, layers=sizes.layers + 1)
+    encoder.order = model.architecture.layer_order
+    return True

@@ -9,7 +9,7 @@ from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
 from bertcli.objectives.learner import MARGIN, learner_of
 from bertcli.training.metrics_log import term_key
-from bertcli.training.recipe import STEPS_TO_LOOK_AROUND, TRAINED, peak_rate
+from bertcli.training.recipe import PLATEAU_STEPS, TRAINED, peak_rate
 from bertcli.training.scores import Scores, StepReport
 
 PAIR_MARGIN = 0.03
@@ -80,9 +80,9 @@ def _advice(config: PretrainRecipe, sizes: Architecture) -> Iterator[str]:
     usual = peak_rate(sizes.layers, sizes.hidden, training.optimizer, factor=factor)
     if not usual / 5 <= training.learning_rate <= usual * 2:
         yield f"training.learning_rate is {training.learning_rate:g}, auto takes {usual:g}"
-    if fresh and (training.steps or 0) < STEPS_TO_LOOK_AROUND:
+    if fresh and (training.steps or 0) < PLATEAU_STEPS:
         yield (
-            f"training.steps is {training.steps:,}, and a new model takes up to {STEPS_TO_LOOK_AROUND} until "
+            f"training.steps is {training.steps:,}, and a new model takes up to {PLATEAU_STEPS} until "
             "it uses context"
         )
 

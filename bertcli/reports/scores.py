@@ -20,7 +20,7 @@ from bertcli.reports.run_view import Row, RunView
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import number
 from bertcli.tasks.supervised import build_task
-from bertcli.training.best import rank
+from bertcli.training.best import sort_key
 from bertcli.training.metrics_log import term_key
 
 
@@ -138,7 +138,7 @@ def chosen_row(view: RunView) -> Row | None:
     metric = metric_of(view)
     if not metric:
         return rows[-1] if rows else None
-    return max(rows, key=lambda row: rank(metric, row), default=None)
+    return max(rows, key=lambda row: sort_key(metric, row), default=None)
 
 
 def scores_of(view: RunView) -> list[Score]:

@@ -88,7 +88,7 @@ class Classification(TextTask):
     type = "classification"
     keys = (
         *("label_names", "skip_labels", "multi_label", "label_separator", "ticks", "positive_label"),
-        *("class_weights", "threshold", "temperature", "windows", "max_windows"),
+        *("class_weights", "few_shot", "threshold", "temperature", "windows", "max_windows"),
     )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))
@@ -150,6 +150,8 @@ class Classification(TextTask):
             raise ValueError("label_names is for one column of labels")
         if settings.multi_label and settings.positive_label is not None:
             raise ValueError("positive_label is for two labels, one a text: not with multi_label")
+        if settings.threshold == {}:
+            raise ValueError("threshold: it names no label; give a number, auto, precision=0.95 or null")
         if isinstance(settings.threshold, dict) and not settings.multi_label and len(settings.threshold) > 1:
             raise ValueError("threshold: a number for each label is for multi_label: true; give one label's")
 

@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.task import TaskConfig, TaskSettings
 from bertcli.objectives.base import JointTask
 from bertcli.system.terminal import Report
 from bertcli.tasks.data_report import describe
 from bertcli.tasks.examples import AnyExample
+from bertcli.tasks.few_shot import FewShot
 from bertcli.tasks.files import find_labeled_file, read_examples, settings_found
 from bertcli.tasks.labels import check_labels, label_set
 from bertcli.tasks.split import split_dev, split_folds
-from bertcli.tasks.supervised import Item, LabeledTask, build_task, mean_length, num_tokens
+from bertcli.tasks.supervised import Item, LabeledTask, mean_length, num_tokens, task_class
 from bertcli.tokenizer.tokenizer import Tokenizer
 
 
@@ -60,11 +63,20 @@ class LabeledData:
     train: Split
     dev: Split | None
 
+    def order(self, batch_size: int, seed: int) -> EpochOrder:
+        """Step -> the numbers of its training items."""
+        return self.task.order(self.train.items, batch_size, seed)
+
     def rows(self, batch_size: int) -> LabeledRows:
         """The rows of the training items; `batch_size`: the items of a step."""
         sizes = sorted((len(item.rows) for item in self.train.items), reverse=True)
         joint = sum(sizes[:batch_size]) if isinstance(self.task, JointTask) else None
         return LabeledRows(mean_length(self.train.items), num_tokens(self.train.items), sizes[0], joint=joint)
+
+
+def task_to_train(config: TaskConfig, settings: TaskSettings, labels: tuple[str, ...]) -> LabeledTask:
+    """The task of a run, with the loss that the config asks for; `settings` name what the files hold."""
+    return (FewShot if config.few_shot else task_class(settings.type))(settings, labels)
 
 
 def divided(
@@ -105,7 +117,7 @@ def load_labeled_data(config: FinetuneConfig, tokenizer: Tokenizer, report: Repo
     labels = label_set(rows if places else train, settings)  # the outputs of all folds are the same
     if dev is not None:
         check_labels(dev, labels, settings)
-    task = build_task(settings, labels)
+    task = task_to_train(config.task, settings, labels)
     task.prepare(train, report, config.task.class_weights)
     examples = {"train": train} if dev is None else {"train": train, "dev": dev}
     splits = {name: Split(rows, task.encode(rows, tokenizer)) for name, rows in examples.items()}

@@ -165,7 +165,8 @@ def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str,
         value = [name for name, fits in flags.items() if fits]
     parts = value if isinstance(value, list) else _parts(scalar_text(value, where), settings, where)
     names = settings.label_names
-    if names is not None and (len(parts) == len(names) or len(names) == 2) and all(map(is_flag, parts)):
+    may_be_flags = names is not None and parts and (len(parts) == len(names) or len(names) == 2)
+    if names is not None and may_be_flags and all(map(is_flag, parts)):
         if len(parts) != len(names):
             raise UserError(f"{where}: {shortened(value)}: expected a 0 or 1 for each of {len(names)} names")
         return tuple(name for name, part in zip(names, parts, strict=True) if flag(part))

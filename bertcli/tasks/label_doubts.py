@@ -175,9 +175,9 @@ def suspect_labels(cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -
 
     A label is confident in a row if it is at least as likely there as in the mean of its own rows. A row is a
     suspect if the likeliest of its confident labels is not its own (the confident joint: Northcutt et al.
-    2021, section 3.1): so a label with low probabilities has a lower bar. They are ordered by the
-    margin, the probability of the row's label less that of the other one. With `multi_label`, each label is
-    there or not there, and the row has the place of its worst label.
+    2021, section 3.1). A label whose probabilities are low in its own rows is therefore confident at a lower
+    probability. Suspects are ordered by the margin, the probability of the row's label less that of the other
+    one. With `multi_label`, each label is there or not there, and the row has the place of its worst label.
 
     Args:
         cases: rows with the answers of a model that did not learn from them (`Evaluated.cases`).

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertcli.batches.batch import RowBatch, batch_of
+from bertcli.batches.order import EpochOrder
 from bertcli.batches.share import MicroBatch, Share, in_parts
 from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.model.task_models import AS_THEY_ARE, Standardization
@@ -67,6 +68,8 @@ class LabeledBatch:
     items: tuple[Item, ...]
     pad_id: int
     device: torch.device = CPU
+    progress: float = 1.0
+    """The share of the run's steps that were taken before this one."""
 
     @property
     def num_rows(self) -> int:
@@ -110,11 +113,13 @@ class LabeledTask(TaskFacts, ShownTask):
         labels: the labels in the order of the head's outputs; empty if outputs have no names.
         label_numbers: the number of each label, from 0.
         answer_kind: how logits become an answer: by softmax, each by a sigmoid, or as they are.
+        head_rate: the factor of the learning rate of the last layer.
         standardization: the mean and the scale of the numbers that a regression is trained on.
     """
 
     metric: str
     answer_kind: Literal["softmax", "sigmoid", "value"] = "softmax"
+    head_rate: float = 1.0
     standardization: Standardization = AS_THEY_ARE
 
     def __init__(self, settings: TaskSettings, labels: tuple[str, ...] = ()):
@@ -128,6 +133,10 @@ class LabeledTask(TaskFacts, ShownTask):
 
         Raises `UserError` for examples that cannot be learned.
         """
+
+    def order(self, items: Items, batch_size: int, seed: int) -> EpochOrder:
+        """The numbers of the items in each step; `batch_size`: the most items of a step."""
+        return EpochOrder(len(items), batch_size, seed)
 
     def counts(self, batch: LabeledBatch) -> dict[str, float]:
         """The count of the only term, as the training loop asks for it (`objectives.base.Task`)."""

@@ -1,4 +1,4 @@
-"""A text or a pair -> an answer for all of it, by a row or by windows: what classes and numbers share."""
+"""A text or a pair -> one answer, by a row or by windows: what classes and numbers share."""
 
 from __future__ import annotations
 

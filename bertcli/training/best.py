@@ -58,7 +58,7 @@ class BestModel:
                     "so the best model is unknown: the file is damaged; start a new run in another output_dir"
                 )
         self._steps = [row["step"] for row in evaluations]
-        self._goodness = [rank(self._metric, row) for row in evaluations]
+        self._goodness = [sort_key(self._metric, row) for row in evaluations]
         self.scores: Scores | None = None
         """The scores of the best evaluation, with tables; None if it was before this process started."""
 
@@ -88,7 +88,7 @@ class BestModel:
         """Add an evaluation; if it is the best so far, `publish` the model to a folder; on every rank."""
         metric_value(scores, self._metric)
         self._steps.append(step)
-        self._goodness.append(rank(self._metric, metric_values(scores)))
+        self._goodness.append(sort_key(self._metric, metric_values(scores)))
         if self.step == step:
             self.scores = scores
             publish(ranks.on_first(lambda: free_path(self._folder.best)))
@@ -163,7 +163,7 @@ def metric_value(scores: Scores, metric: str) -> float:
     return values[metric]
 
 
-def rank(metric: str, values: Mapping[str, Any]) -> tuple[float, float]:
+def sort_key(metric: str, values: Mapping[str, Any]) -> tuple[float, float]:
     """A sort key, higher is better: the metric first, then the loss. A missing value is worst."""
     return goodness(metric, values.get(metric)), goodness("loss", values.get("loss"))
 

@@ -112,7 +112,6 @@ class Finetuning(Prepared):
         source: the model folder that the run starts from.
         task: the labeled task as it is trained, with its teacher if it has one; `data.task` has none.
         metric: the metric that selects the best model.
-        order: step -> the numbers of its examples.
     """
 
     config: DecidedFinetuning
@@ -150,9 +149,9 @@ class Finetuning(Prepared):
 
     def micro_batches(self, first_step: int) -> Iterator[list[MicroBatch]]:
         """This rank's share of each step, from the step of that number on."""
-        items = self.data.train.items
         for step in range(first_step, self.steps):
-            batch = LabeledBatch(tuple(items[i] for i in self.order[step]), self.tokenizer.pad_id)
+            rows = tuple(self.data.train.items[i] for i in self.order[step])
+            batch = LabeledBatch(rows, self.tokenizer.pad_id, progress=step / self.steps)
             yield batch.micro_batches(self.share)
 
     def evaluate(self, first: int | None = None) -> Scores:
@@ -217,8 +216,9 @@ class Finetuning(Prepared):
 
     def rate_scale(self, name: str) -> float:
         """The factor of the learning rate of the parameter with this name."""
-        decay = self.config.training.layer_decay or 1.0
-        return layer_rate_scale(name, decay, self.model.architecture.layers)
+        decay, layers = self.config.training.layer_decay or 1.0, self.model.architecture.layers
+        of_head = self.data.task.head_rate if name.startswith("classifier.") else 1.0
+        return of_head * layer_rate_scale(name, decay, layers)
 
 
 def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) -> Finetuning:
@@ -235,7 +235,7 @@ def _prepare(run: Run[FinetuneConfig], source: Path, is_hopeless: IsHopeless) ->
         lambda: decide_finetuning(finetuning_recipe(asked, model), model.architecture, data)
     )
     training, seed = config.training, config.training_seed
-    order = EpochOrder(len(data.train.items), training.batch_size, seed)
+    order = data.order(training.batch_size, seed)
     steps = max(1, round(training.epochs * order.steps_per_epoch))
     loop = loop_settings(training, seed, steps, warmup_steps=round(training.warmup_ratio * steps))
     task = trained_task(config, data.task, tokenizer)

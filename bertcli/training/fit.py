@@ -127,6 +127,10 @@ def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
     return checkpoint
 
 
+FEWEST_STEPS = 20
+"""Fewest steps between two checkpoints after epochs, because to write one takes as long as several steps."""
+
+
 @dataclass(frozen=True)
 class Fit:
     """Everything that happens around the steps of a run."""
@@ -188,7 +192,8 @@ class Fit:
         return self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
 
     def _saves_after(self, step: int) -> bool:
-        every = self.prepared.config.checkpoint.every_steps
+        every, epoch = self.prepared.config.checkpoint.every_steps, self.prepared.steps_per_epoch
+        every = every or (epoch and epoch * -(-FEWEST_STEPS // epoch))
         return step == self.prepared.branch_step or self._is_due(step, every)
 
     def _is_due(self, step: int, every: int | None) -> bool:
@@ -213,7 +218,7 @@ class Fit:
             self.progress.line(_bad_step(report, state))
         if state.bad_steps_in_row >= config.training.max_bad_steps:
             self.checkpoints.finish()
-            raise _diverged(report, state)
+            raise _diverged(report, state, self.run)
 
     def _evaluate(self, state: RunState, stop: Stop) -> Scores | None:
         """Evaluate and log, and keep the model if it is the best so far.
@@ -286,10 +291,12 @@ def _bad_step(report: StepReport, state: RunState) -> str:
     )
 
 
-def _diverged(report: StepReport, state: RunState) -> DivergedError:
+def _diverged(report: StepReport, state: RunState, run: Run[Any]) -> DivergedError:
+    key, saved = "model.init_from" if run.verb == "pretrain" else "model", run.folder.steps()
+    start = f" from the last checkpoint ({key}: {saved[0]})" if saved else ""
     return DivergedError(
         f"{state.bad_steps_in_row} steps in a row gave a non-finite loss or gradient "
         f"(training.max_bad_steps), the last one step {report.step}; they did not change the weights. "
-        "The last checkpoint is good: start a new run from it (model.init_from) with a lower "
-        "training.learning_rate, a longer warm-up or training.precision: fp32"
+        f"Start a new run{start} with a lower training.learning_rate, a longer warm-up or "
+        "training.precision: fp32"
     )

@@ -7,12 +7,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bertcli.config.section import OptimizerName, Precision, Schedule
+from bertcli.config.section import DECAY_SHARE, OptimizerName, Precision, Schedule
 from bertcli.model.encoder import BodyModel
 from bertcli.system.errors import UserError
 from bertcli.training import wrapping
@@ -34,10 +35,12 @@ class AdamW(torch.optim.AdamW):
 
 
 MOMENTUM = 0.95
+"""Decay of the moving average of the gradient."""
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Factors of X, (X X^T) X and (X X^T)^2 X, which bring singular values near 1 in fewest iterations (Jordan et
 al. 2024)."""
 ITERATIONS = 5
+"""Newton-Schulz iterations of a step."""
 RMS = 0.2
 """Root mean square of an update, in units of the learning rate: that of AdamW's updates, so that rate and
 decay mean the same for both (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2)."""
@@ -85,7 +88,10 @@ class Muon(AdamW):
 
 
 def orthogonalize(matrices_NAB: Tensor) -> Tensor:
-    """The matrices with all singular values between about 0.7 and 1.2, by Newton-Schulz iterations."""
+    """The matrices [N, A, B] with all singular values at about 0.7 to 1.2, in the same dtype.
+
+    They are found by Newton-Schulz iterations (Jordan et al. 2024).
+    """
     is_tall = matrices_NAB.shape[1] > matrices_NAB.shape[2]
     x = matrices_NAB.mT if is_tall else matrices_NAB
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(1e-7)
@@ -190,20 +196,27 @@ def load_optimizer_tensors(
 
 
 def finetuning_rate(model: BodyModel) -> float:
-    """The peak rate for weights that are trained: 3.5e-3 x (root mean square of the matrices of the layers) x
-    (256 / hidden) ** 1.5. A BERT-base gets 3e-5, in the range of Devlin et al. 2019, appendix A.3.
+    """The peak rate for weights that are trained: 3.5e-3 x (median over the layers of the root mean square of
+    their matrices) x (256 / hidden) ** 1.5. A BERT-base gets 3e-5, in the range of Devlin et al. 2019,
+    appendix A.3.
 
     AdamW moves each weight by about the rate in a step, so that a step changes large weights by a smaller
     share. Muon leaves matrices two to four times as large as AdamW does. `LOG.md`, 2026-11-28.
     """
-    matrices = [matrix.detach() for name, matrix in model.named_parameters() if is_matrix(name, matrix)]
-    squares = sum(matrix.square().sum().item() for matrix in matrices)
-    size = math.sqrt(squares / sum(matrix.numel() for matrix in matrices))
-    return float(f"{3.5e-3 * size * (256 / model.architecture.hidden) ** 1.5:.1e}")
+    sizes = []
+    for layer in model.body.encoder.layers:
+        values = torch.cat([each.detach().flatten() for each in layer.parameters() if each.ndim == 2])
+        sizes.append(values.square().mean().sqrt().item())
+    return float(f"{3.5e-3 * median(sizes) * (256 / model.architecture.hidden) ** 1.5:.1e}")
 
 
 def learning_rate(
-    step: int, peak: float, warmup_steps: int, steps: int, schedule: Schedule, decay_share: float = 0.1
+    step: int,
+    peak: float,
+    warmup_steps: int,
+    steps: int,
+    schedule: Schedule,
+    decay_share: float = DECAY_SHARE,
 ) -> float:
     """The rate of step `step` (counted from 0) of a run of `steps`.
 

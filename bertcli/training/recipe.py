@@ -42,7 +42,7 @@ BYTES_PER_TOKEN = 4.3
 """Bytes per token of English text in UTF-8; assumed for any text."""
 LARGEST_VOCABULARY = 30522
 """The size of BERT's own vocabulary."""
-STEPS_TO_LOOK_AROUND = 200
+PLATEAU_STEPS = 200
 """Steps in which a new model gets past the plateau of word frequencies, with auto's values (`LOG.md`)."""
 _FIXED_ENTRIES = 256
 """Upper limit for the number of special tokens and ASCII characters, alone and inside a word."""
@@ -57,7 +57,8 @@ def decide_recipe(config: PretrainConfig, report: Report, rebuild: bool = False)
     `rebuild` says that it will be built again. `report` is called with the decided `KEYS`.
 
     Raises:
-        UserError: `corpus.files`, `model.init_from` or the store cannot be read.
+        UserError: `corpus.files`, `model.init_from`, the teacher or the store cannot be read; the family has
+            no head for the objective; a key belongs to another objective or family.
     """
     config = _decide_by_family(locate_init_from(config))
     check_teacher(config, _sizes(config)[1])
@@ -142,7 +143,7 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
     batch_size, steps = _batch_size_and_steps(config, text_tokens)
     times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
     parameters = 12 * layers * hidden**2 + vocab_size * hidden
-    learns_by_heart = times_read >= 10 and parameters > text_tokens
+    memorizes = times_read >= 10 and parameters > text_tokens
     starts_anew = fresh and not _starts_like_teacher(config, hidden)
     factor = config.model.fresh.rate if fresh else TRAINED
     given = config.training.optimizer
@@ -153,7 +154,7 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
         ("training", "learning_rate"): peak_rate(layers, hidden, optimizer, factor=factor),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
         ("data", "mask_rate"): _mask_rate(config),
-        ("model", "dropout"): 0.1 if learns_by_heart or not fresh else 0.0,
+        ("model", "dropout"): 0.1 if memorizes or not fresh else 0.0,
     }
 
 

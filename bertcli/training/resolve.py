@@ -18,7 +18,7 @@ from bertcli.config.run import (
     with_values,
 )
 from bertcli.config.schema import PretrainConfig
-from bertcli.config.section import ends, mean_of
+from bertcli.config.section import DECAY_SHARE, ends, mean_of
 from bertcli.corpus.chunks import find_corpus
 from bertcli.corpus.files import list_files
 from bertcli.corpus.manifest import MANIFEST
@@ -144,7 +144,7 @@ def decide_loop(
 
 
 def loop_settings(
-    training: DecidedLoop, seed: int, steps: int, warmup_steps: int, decay_share: float = 0.1
+    training: DecidedLoop, seed: int, steps: int, warmup_steps: int, decay_share: float = DECAY_SHARE
 ) -> LoopSettings:
     """The settings of the loop from a decided training section."""
     return LoopSettings(
@@ -176,8 +176,9 @@ def check_pretraining(config: PretrainConfig) -> None:
     """Raise `UserError` if corpus files or needed packages are missing, or keys contradict each other."""
     if config.checkpoint.keep_best and config.training.schedule == "stable-decay":
         raise UserError(
-            "checkpoint.keep_best: not with training.schedule: stable-decay, whose longer runs go back to "
-            "before the best model; set it to false"
+            "checkpoint.keep_best: true is not possible with training.schedule: stable-decay, because a "
+            "longer run goes on from a checkpoint that may be older than the best model; set "
+            "checkpoint.keep_best to false"
         )
     check_trackers(config.logging.trackers)
     if not (store_folder(config) / MANIFEST).is_file():  # if there is a store, the corpus is not read

@@ -56,20 +56,22 @@ class Scores:
 def mixed(sources: Mapping[str, Scores], shares: Mapping[str, float]) -> Scores:
     """The scores of a text of several sources, each with its share, and the losses of each by its name.
 
-    A term that a source lacks, such as that of pairs, is the mean of the others.
+    A term that a source lacks, such as that of pairs, is the mean of the others. A term that only sources
+    with a share of 0 have is their plain mean.
     """
     if len(sources) == 1:
         return next(iter(sources.values()))
 
     def joined(of: str) -> dict[str, float]:
         values = {name: getattr(scores, of) for name, scores in sources.items()}
-        total: dict[str, float] = {}
-        weight: dict[str, float] = {}
-        for name, terms in values.items():
-            for term, value in terms.items():
-                total[term] = total.get(term, 0.0) + shares[name] * value
-                weight[term] = weight.get(term, 0.0) + shares[name]
-        return {term: mean(total[term], weight[term]) for term in total}
+        means: dict[str, float] = {}
+        for term in dict.fromkeys(term for terms in values.values() for term in terms):
+            having = [name for name, terms in values.items() if term in terms]
+            weights = [shares[name] for name in having]
+            weights = weights if any(weights) else [1.0] * len(having)
+            total = sum(weight * values[name][term] for weight, name in zip(weights, having, strict=True))
+            means[term] = total / sum(weights)
+        return means
 
     own = {
         f"{name}/{term}_loss": loss

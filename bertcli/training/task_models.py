@@ -14,7 +14,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.init_from import check_teacher_reads
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.task_folder import load_for_finetuning, load_task_folder
-from bertcli.model.task_models import TaskModel, keep_layers
+from bertcli.model.task_models import TaskModel, append_mean_layer, keep_layers
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
@@ -54,6 +54,8 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
         say(f"  dropout: {rate:g} instead of 0, with which the two readings of a text would be equal")
     if config.training.keep_layers is not None:
         keep_layers(model, config.training.keep_layers)
+    if config.task.few_shot and "classifier" in report.new_heads and append_mean_layer(model):
+        say("  one more layer, by which the head reads the mean of the tokens (task.few_shot)")
     if frozen > model.architecture.layers:
         raise UserError(
             f"training.freeze_layers: {frozen}, but the model has only {model.architecture.layers} layers"

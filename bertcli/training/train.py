@@ -29,7 +29,7 @@ from bertcli.system.files import disk_errors
 from bertcli.system.terminal import say
 from bertcli.tasks.registry import import_task
 from bertcli.training import ranks
-from bertcli.training.best import metric_values, rank
+from bertcli.training.best import metric_values, sort_key
 from bertcli.training.commands import mask_command, predict_command
 from bertcli.training.finetuning import Finetuned, finetune
 from bertcli.training.identity import finetuning_inputs
@@ -119,7 +119,7 @@ def _best_seed(whole: _Whole, runs: Mapping[str, Finetuned]) -> Finetuned:
         say("no dev data to compare by: the model of the first seed is kept")
         return first
     metric = first.metric
-    best = max(scores, key=lambda name: rank(metric, metric_values(scores[name])))
+    best = max(scores, key=lambda name: sort_key(metric, metric_values(scores[name])))
     number = int(best.partition("-")[2])
     summary = {"metric": metric, **scores[best].label_of_f1, "best": number}
     whole.write_summary(whole.folder.seeds, scores, summary)

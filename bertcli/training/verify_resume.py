@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import load_config, save_config
 from bertcli.config.run import with_values
@@ -150,7 +149,7 @@ def _short_finetuning(config: FinetuneConfig, steps: int) -> tuple[FinetuneConfi
         config = with_values(config, {"fold": config.fold or 1})
     tokenizer = Tokenizer.load(resolve_model(config.model))
     data = load_labeled_data(config, tokenizer, lambda line: None)
-    order = EpochOrder(len(data.train.items), config.training.batch_size, config.training_seed)
+    order = data.order(config.training.batch_size, config.training_seed)
     steps = min(steps, max(1, round(config.training.epochs * order.steps_per_epoch)))
     config = with_values(config, {"seeds": config.seeds and config.seeds[:1]})
     return _updated(config, steps, {"training": {"epochs": steps / order.steps_per_epoch}}), steps

@@ -11,8 +11,8 @@ follows from the step's time: the median of 20 steps, in `ROUNDS` rounds on an i
 once for each change that alters it and kept in `speedrun_times.json`, so that work of others on the machine
 changes the time of a run, but not its result. Each seed that ends adds a line to `speedrun.jsonl`; one that
 is already there is not repeated, and one that was cut off is resumed. `tasks` fine-tunes the model of each
-seed on SST-2 (4,000 rows), WNUT-17 and CoLA, for three epochs at 1e-4; TASKS is the folder of GLUE's own
-files and wnut17. `page` writes the tables of `docs/speedrun.md` from these lines.
+seed on SST-2 (4,000 rows), WNUT-17 and CoLA, for three epochs at the rate of `auto`; TASKS is the folder of
+GLUE's own files and wnut17. `page` writes the tables of `docs/speedrun.md` from these lines.
 """
 
 from __future__ import annotations

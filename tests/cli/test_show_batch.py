@@ -12,7 +12,7 @@ Bertcli = Callable[..., tuple[int, str, str]]
 FIELDS = {
     *(
         "batches",
-        "pairs",
+        "rows",
         "tokens",
         "source_shares",
         "label_shares",
@@ -54,7 +54,7 @@ def test_statistics_have_their_fields_and_do_not_depend_on_workers(
         options = ("--set", override, "--stats", "--batches", 5, "--json")
         measured.append(json.loads(run_bertcli("show-batch", config, *options)[1]))
     assert set(measured[0]) == FIELDS
-    assert measured[0]["pairs"] == 40
+    assert measured[0]["rows"] == 40
     assert len({each["stream_hash"] for each in measured}) == 1
 
 

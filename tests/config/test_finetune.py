@@ -144,6 +144,10 @@ def test_impossible_tasks_are_refused(task: dict, message: str):
         ({"folds": 5, "seeds": [1, 2]}, "folds takes the place of seeds: leave out one or the other"),
         ({"fold": 2}, r"fold: 2 is over the number of folds \(none\)"),
         ({"folds": 3, "fold": 4}, r"fold: 4 is over the number of folds \(3\)"),
+        (
+            {"task": {"type": "sentence-embedding", "label": None}, "distillation": {"teacher": "x"}},
+            "distillation is for tasks with answers, not for sentence-embedding",
+        ),
         ({"training": {"epochs": 0}}, "training.epochs: input should be greater than 0, got 0"),
         (
             {"training": {"warmup_ratio": 1.5}},

@@ -103,7 +103,11 @@ def test_a_size_given_replaces_the_presets_and_what_follows_from_it() -> None:
         ),
         ("training", {"batch_size": True}, "training.batch_size: expected a number, got true"),
         ("data", {"workers": False}, "data.workers: expected a number, got false"),
-        ("corpus", {"files": ["x"], "format": "jsonl", "document": "file", "join_lines": True}, "not jsonl"),
+        (
+            "corpus",
+            {"files": ["x"], "format": "jsonl", "document": "file", "join_lines": True},
+            "join_lines is for format: text, not jsonl",
+        ),
     ],
 )
 def test_impossible_values_are_refused(section: str, values: dict, message: str) -> None:

@@ -206,6 +206,13 @@ def test_the_probability_of_tags_is_their_geometric_mean(models: Path):
     assert answer.prediction.probability == pytest.approx(float(best_W.prod() ** (1 / 3)), rel=1e-5)
 
 
+def test_a_spelling_of_no_label_is_the_one_that_training_knows() -> None:
+    settings = TaskSettings(type="classification", text="text", label="label", skip_labels=["-1"])
+    rows = [TextExample(mark, {"text": mark, "label": mark}, (mark,), None) for mark in ("-1.0", "-1", "1")]
+    said: list[str] = []
+    assert [each.texts[0] for each in without_labels(rows, settings, said.append)] == ["-1.0", "-1"]
+
+
 @pytest.mark.parametrize(("ticks", "left"), [(True, ["none"]), (False, ["one", "none"])])
 def test_a_row_with_a_mark_is_labeled_and_one_with_an_empty_flag_is_not_yet(
     ticks: bool, left: list[str]

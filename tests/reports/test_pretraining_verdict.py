@@ -135,5 +135,5 @@ def test_the_best_model_is_kept_and_a_resume_keeps_the_same(
         ),
         "test",
     )
-    with pytest.raises(UserError, match="keep_best: not with"):
+    with pytest.raises(UserError, match="keep_best: true is not possible with"):
         pretrain(decay, resume=False, overwrite=False)

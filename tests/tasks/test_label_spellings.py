@@ -199,9 +199,27 @@ def test_rows_with_an_empty_cell_can_be_left_out(tmp_path: Path):
         read(path, settings())
 
 
-def test_ticks_are_for_several_columns():
-    with pytest.raises(ValueError, match="ticks is for several columns of labels"):
-        settings(ticks=True)
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"ticks": True}, "ticks is for several columns of labels"),
+        ({"label": ["a", "b"], "multi_label": False}, "label: several columns are several labels a text"),
+        ({"label_separator": "", "multi_label": True}, "label_separator: it is empty"),
+        ({"label_separator": "|"}, "label_separator is for multi_label: true, and one column"),
+        ({**COLUMNS, "label_names": ["a", "b"]}, "label_names is for one column of labels"),
+        ({"threshold": {}}, "threshold: it names no label"),
+        ({"threshold": {"a": 0.5, "b": 0.5}}, "threshold: a number for each label is for multi_label: true"),
+    ],
+)
+def test_keys_of_labels_that_contradict_each_other(keys: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        settings(**keys)
+
+
+@pytest.mark.parametrize("value", [[], "[]"])
+def test_an_empty_list_is_no_label_of_two_names(tmp_path: Path, value: Any):
+    path = write_jsonl(tmp_path / "a.jsonl", {"text": "a", "label": value})
+    assert read(path, settings(multi_label=True, label_names=["a", "b"]))[0].label == ()
 
 
 def test_a_column_of_another_value_is_no_label(tmp_path: Path):

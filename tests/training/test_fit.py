@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -96,6 +97,7 @@ def run(
     evaluate: Callable[[], Scores] = lambda: SCORES,
     state: RunState | None = None,
     saved: list[int] | None = None,
+    verb: str = "pretrain",
 ):
     saved = [] if saved is None else saved
     rows = read_metrics(tmp_path / "metrics.jsonl")
@@ -116,7 +118,7 @@ def run(
     }
     asked = recipe(small_config(tmp_path / "corpus.txt", tmp_path, **sections))
     machine = {"data": {"workers": 0}, "training": {"compile": False, "ramp_steps": 10}}
-    own = Run("pretrain", asked, resume=False, given=tmp_path)
+    own = Run(verb, asked, resume=False, given=tmp_path)
     prepared = Given(
         config=as_kind(DecidedPretraining, asked, machine),
         model=model,
@@ -163,6 +165,28 @@ def test_skipped_steps_are_named_and_too_many_in_a_row_stop_the_run(
         "step 2 was skipped, the weights are unchanged: mlm_loss nan, nsp_loss 0.7, gradient norm 2.0" in said
     )
     assert "(3 in a row, 3 in total)" in said
+
+
+@pytest.mark.parametrize(
+    ("verb", "saved", "start"),
+    [
+        (
+            "pretrain",
+            [3, 12],
+            "Start a new run from the last checkpoint (model.init_from: {}/step-00000012) with",
+        ),
+        ("finetune", [3], "Start a new run from the last checkpoint (model: {}/step-00000003) with"),
+        ("pretrain", [], "Start a new run with a lower training.learning_rate"),
+    ],
+)
+def test_a_run_that_diverged_says_from_where_to_start(
+    tmp_path: Path, verb: str, saved: list[int], start: str
+) -> None:
+    for step in saved:
+        RunLayout(tmp_path).step(step).mkdir(parents=True)
+    reports = [report(step, float("nan"), skipped=True) for step in range(1, 4)]
+    with pytest.raises(UserError, match=re.escape(start.format(tmp_path / "checkpoints"))):
+        run(tmp_path, reports, verb=verb)
 
 
 def test_a_loss_scale_is_kept_shown_and_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

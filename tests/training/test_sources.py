@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.training.scores import Scores, mixed
 from tests.small_runs import small_config, write_config
+
+
+def test_a_term_that_only_sources_without_a_share_have_is_their_mean() -> None:
+    def scores(**losses: float) -> Scores:
+        return Scores(losses, {}, 10)
+
+    sources = {"a": scores(mlm=4.0, nsp=0.6), "b": scores(mlm=2.0), "c": scores(mlm=9.0, nsp=0.2)}
+    assert mixed(sources, {"a": 0.0, "b": 1.0, "c": 0.0}).losses == {"mlm": 2.0, "nsp": pytest.approx(0.4)}
+    assert mixed(sources, {"a": 0.25, "b": 0.75, "c": 0.0}).losses == {"mlm": 2.5, "nsp": 0.6}
 
 
 @pytest.fixture

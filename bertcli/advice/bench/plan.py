@@ -10,7 +10,6 @@ import numpy as np
 from torch import nn
 
 from bertcli.advice.bench.timing import synthetic_steps
-from bertcli.batches.order import EpochOrder
 from bertcli.batches.share import BatchSizes, MicroBatch, Share, num_steps, ramp_steps
 from bertcli.batches.stream import BatchStream
 from bertcli.config.finetune import FinetuneConfig
@@ -124,14 +123,15 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
 
     def make_steps(batch_size: int, rows: int) -> Iterator[Sequence[MicroBatch]]:
         """Steps that begin with the longest items, whose batch takes the most memory."""
-        order = EpochOrder(len(items), batch_size, config.training_seed)
+        order = data.order(batch_size, config.training_seed)
         longest = np.argsort(-tokens_N, kind="stable")[:batch_size]
         for numbers in chain([longest], (order[step] for step in range(10**9))):
             batch = LabeledBatch(tuple(items[i] for i in numbers), tokenizer.pad_id)
             yield batch.micro_batches(Share(rows))
 
     # With folds, the runs together learn as many rows as that many runs, and answer each row once.
-    per_epoch, runs = math.ceil(len(items) / training.batch_size), max(1, len(config.parts))
+    per_epoch = data.order(training.batch_size, config.training_seed).steps_per_epoch
+    runs, passes = max(1, len(config.parts)), per_epoch / math.ceil(len(items) / training.batch_size)
     steps = max(1, round(training.epochs * per_epoch))
     evaluations = math.ceil(steps / (config.evaluation.every_steps or per_epoch))
     saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
@@ -145,7 +145,7 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
         length=max(item.length for item in items),
         predicted=0.0,
         steps=runs * steps,
-        tokens=runs * training.epochs * labeled.tokens,
+        tokens=runs * training.epochs * labeled.tokens * passes,
         heldout_tokens=evaluations * (labeled.tokens if is_of_folds else runs * dev_tokens),
         kept=(runs + is_of_folds) * min(config.checkpoint.keep_last, saves),
         models=runs * (2 if data.dev or is_of_folds else 1) + 2 * is_of_folds,

@@ -10,7 +10,6 @@ from typing import Any
 
 from bertcli.advice.check.findings import PLACES, Places, bad_bytes_findings, excerpt, failing
 from bertcli.advice.check.lines import FAULT_TEXTS, Fault, find_faults
-from bertcli.batches.order import EpochOrder
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.run import with_values
 from bertcli.corpus.encodings import BAD_BYTES
@@ -18,13 +17,13 @@ from bertcli.folders.lengths import LongRows, check_length
 from bertcli.folders.locate import resolve_model
 from bertcli.system.errors import Finding
 from bertcli.system.remote import InputPath
-from bertcli.tasks.data import divided
+from bertcli.tasks.data import divided, task_to_train
 from bertcli.tasks.data_report import Splits, cut_rows, figures, longer_rows, repeated_rows
 from bertcli.tasks.examples import Example
 from bertcli.tasks.files import find_labeled_file, has_lines, read_examples, settings_found
 from bertcli.tasks.label_doubts import label_doubts
 from bertcli.tasks.labels import check_labels, label_set
-from bertcli.tasks.supervised import Item, build_task
+from bertcli.tasks.supervised import Item
 from bertcli.tasks.table import LabeledFile
 from bertcli.tokenizer.tokenizer import Tokenizer
 
@@ -64,8 +63,7 @@ class LabeledCheck:
         splits = {"train": train, "dev": dev} if dev else {"train": train}
         if train and (items := self._encode(splits, tokenizer)):
             self.figures = figures(splits, items, self._settings)
-            order = EpochOrder(len(items["train"]), config.training.batch_size, config.seed)
-            self.figures["steps_per_epoch"] = order.steps_per_epoch
+            self.figures["steps_per_epoch"] = self._steps_per_epoch
             self.findings += [*self._repeats(train, dev or []), *self._lengths()]
             self.findings += label_doubts(self.figures.get("counts", {}), splits, self._settings)
 
@@ -100,13 +98,15 @@ class LabeledCheck:
         task, settings = self._config.task, self._settings
         with failing(self.findings):
             labels = label_set(train, settings)
-            built = build_task(settings, labels)
+            built = task_to_train(task, settings, labels)
             built.prepare(
                 train,
                 lambda line: self.findings.append(Finding(line.removeprefix("warning: "))),
                 task.class_weights,
             )
             items = {"train": built.encode(train, tokenizer)}
+            order = built.order(items["train"], self._config.training.batch_size, self._config.seed)
+            self._steps_per_epoch = order.steps_per_epoch
             with failing(self.findings):
                 check_labels(dev, labels, settings)
                 items["dev"] = built.encode(dev, tokenizer)

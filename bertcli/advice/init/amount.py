@@ -19,6 +19,7 @@ from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.finish import UNKNOWN
 from bertcli.corpus.matching import given_tokenizer
 from bertcli.corpus.sample import FEW_BLANKS, text_bytes
+from bertcli.corpus.writer import FEW_DOCUMENTS
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import counted
 from bertcli.tokenizer.wordpiece import unread
@@ -80,7 +81,10 @@ def measure_amount(files: Sequence[CorpusFile], corpus: CorpusConfig) -> Amount:
             if tally.size > end:
                 break
     if not tally.size:
-        raise UserError("the files hold no text")
+        raise UserError(
+            f"{files[0].name}{' and the other files' * (len(files) > 1)}: no text was found; name files with "
+            "text, or the right key of it (corpus.text_key)"
+        )
     all_bytes = sum(file.size for file in files)
     is_file = corpus.format == "text" and corpus.document == "file"
     scale = 1.0 if is_exact else all_bytes / max(1, min(all_bytes, tally.on_disk))
@@ -156,6 +160,9 @@ def write_sample(files: Sequence[CorpusFile], corpus: CorpusConfig, num_bytes: f
 
 SAMPLES = (1_500_000, 5_000_000)
 """Bytes of two samples, whose vocabularies and stores show the time and size of those of the whole text."""
+_FRACTION_BELOW = ((FEW_DOCUMENTS, 0.1), (200, 0.2), (1_000, 0.1))
+"""Pairs (documents, held-out fraction for fewer). Below the first, runs of sentences are held out, so a tenth
+is enough; few whole documents need a larger fraction. From the last on it is 0.05."""
 _FRACTIONS = (0.1, 0.2, 0.35, 0.5, 0.0)
 """Values of `corpus.heldout_fraction`, tried until two documents are held out; the last holds out none."""
 
@@ -212,7 +219,7 @@ def prepared(config: PretrainConfig, files: Sequence[CorpusFile], amount: Amount
         (small, first), (large, last) = builds
         each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
         seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
-        fraction = 0.2 if 40 <= amount.documents < 200 else 0.05 if amount.documents >= 1000 else 0.1
+        fraction = next((share for below, share in _FRACTION_BELOW if amount.documents < below), 0.05)
         heldout_tokens = fraction * last.tokens
         yield replace(last, seconds=seconds, heldout_tokens=heldout_tokens, heldout_fraction=fraction)
 

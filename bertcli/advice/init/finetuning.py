@@ -11,7 +11,14 @@ from bertcli.advice.bench.plan import plan_finetuning
 from bertcli.advice.bench.probe import Probe, probe
 from bertcli.advice.init.files import Found, check_encodings
 from bertcli.advice.init.fit_pretraining import start_seconds
-from bertcli.advice.init.labeled import length_keys, look_at_rows, shown_name, span_keys, split_files
+from bertcli.advice.init.labeled import (
+    few_shot_keys,
+    length_keys,
+    look_at_rows,
+    shown_name,
+    span_keys,
+    split_files,
+)
 from bertcli.advice.init.task import find_task
 from bertcli.advice.init.written import Request, Written, in_words, predicted
 from bertcli.config.finetune import FinetuneConfig
@@ -124,6 +131,7 @@ def fit_finetuning(config: FinetuneConfig, seconds: float) -> FinetuningFit:
     evaluation = forward * plan.heldout_tokens / speed.tokens
     rows = plan.steps * config.training.batch_size
     most = next((epochs for below, epochs in _EPOCHS if rows < below), _USUAL_EPOCHS)
+    most = _USUAL_EPOCHS if config.task.few_shot else most  # one of these reads each row several times
 
     def seconds_of(epochs: float) -> float:
         return fixed + speed.first_seconds + epochs * epoch + math.ceil(epochs) * evaluation
@@ -156,6 +164,7 @@ _ORDER = (
         "tag_scheme",
         "span_ends",
         "overlaps",
+        "few_shot",
         "skip_bad",
         "max_length",
         "windows",
@@ -189,8 +198,9 @@ def write_finetuning(found: Found, output_dir: str, request: Request, report: Re
     spans, misfits = span_keys(rows, task.keys, start.folder)
     for line in misfits.values():
         report(f"  {line}")
-    keys = task.keys | rows.keys | spans | lengths
-    comments = task.comments | rows.comments | misfits | reasons
+    few, why = few_shot_keys(rows.train, task.keys)
+    keys = task.keys | rows.keys | spans | few | lengths
+    comments = task.comments | rows.comments | misfits | why | reasons
     value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}
     fit, time = None, "The time is not predicted: the model is not on this machine."
     if start.folder is not None:

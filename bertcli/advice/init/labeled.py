@@ -1,6 +1,7 @@
 """Labeled files: the split of each by its name, their rows, and keys for the lengths of rows."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.advice.init.files import Seen, full_suffix
+from bertcli.config.section import DEFAULT_SEED
 from bertcli.config.task import TaskSettings
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import trained_length
@@ -95,14 +97,14 @@ def shown_name(path: InputPath) -> str:
     return next((name for name, sample in LABELED.items() if sample == path), str(path))
 
 
-_SEED = 42
-"""The default seed of a config."""
 _HELD, _MULTIPLE = 0.98, 16
 """The share of the rows that `max_length` holds, and the number that it is a multiple of."""
 _LONGEST = 512
 _TOKENS_PER_WORD = 1.4
 """Tokens per word of a published vocabulary; assumed if no tokenizer is at hand."""
 _MEASURED_ROWS = 2000
+_FEW_A_LABEL, _FEW = 30, 1_000
+"""The rows of the rarest label, and all rows, below which `few_shot` is chosen."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def look_at_rows(
     if "dev" not in splits:
         fraction = 0.1 if len(examples) >= 500 else 0.2
         try:
-            splits["train"], splits["dev"] = split_dev(examples, fraction, _SEED)
+            splits["train"], splits["dev"] = split_dev(examples, fraction, DEFAULT_SEED)
             keys["dev_fraction"], comments["dev_fraction"] = fraction, reason
         except UserError:
             comments["train"] = f"{len(examples)} rows, too few to split some off: nothing is evaluated"
@@ -181,6 +183,22 @@ def span_keys(
     found = misfits([*rows.train, *rows.dev], settings, Tokenizer.load(folder))
     keys = {key: _MENDS[key][0] for key in found}
     return keys, {key: f"{line}: {_MENDS[key][1]}; or refuse" for key, line in found.items()}
+
+
+def few_shot_keys(examples: Sequence[Example], task: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The key `few_shot` where a label has few rows and the file has few; and its comment.
+
+    `task`: the keys that say how to read the file.
+    """
+    settings = TaskSettings(**task)
+    counts = Counter(name for example in examples for name in example.names)
+    if "few_shot" not in task_class(settings.type).keys or settings.multi_label or not counts:
+        return {}, {}
+    rarest = min(counts, key=lambda name: (counts[name], name))
+    if counts[rarest] >= _FEW_A_LABEL or len(examples) >= _FEW:
+        return {}, {}
+    why = f"the label {rarest!r} has {counts[rarest]} rows; texts are compared with each other first"
+    return {"few_shot": True}, {"few_shot": why}
 
 
 def length_keys(

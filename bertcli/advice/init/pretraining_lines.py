@@ -13,7 +13,7 @@ from bertcli.config.schema import PretrainConfig
 from bertcli.config.yaml_text import Block, Line
 from bertcli.corpus.finish import UNKNOWN, unknown
 from bertcli.tokenizer.normalize import casing_rules
-from bertcli.training.recipe import STEPS_TO_LOOK_AROUND
+from bertcli.training.recipe import PLATEAU_STEPS
 
 _FEW_TOKENS = 300_000
 """Tokens of a corpus; from a smaller one, a new model learns next to nothing."""
@@ -171,7 +171,7 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     if plan.share < 1.0:
         yield f"note: {plan.share:.0%} of the text fits in the time; for all of it give more --minutes"
     if fit.ends_early:
-        yield "note: the text is so little that the run ends sooner: a longer one would learn it by heart"
+        yield "note: the text is so little that the run ends sooner: a longer one would memorize it"
     elif plan.seconds > 1.25 * plan.budget:
         yield "note: the run takes longer, most of it for vocabulary and store; give more --minutes"
     if plan.prepared.tokens < _FEW_TOKENS:
@@ -179,8 +179,8 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
             f"note: {plan.prepared.tokens:,.0f} tokens are too few for a new model to learn a language; go "
             "on from a published one with --model, or give more text"
         )
-    elif fit.steps < STEPS_TO_LOOK_AROUND and fit.preset is not None:
+    elif fit.steps < PLATEAU_STEPS and fit.preset is not None:
         yield (
-            f"note: a new model takes up to {STEPS_TO_LOOK_AROUND} steps until it uses context, and this run "
+            f"note: a new model takes up to {PLATEAU_STEPS} steps until it uses context, and this run "
             f"has {fit.steps:,}; give more --minutes"
         )

@@ -1,9 +1,9 @@
 """Copies and near copies of documents: signatures of their words, and which documents are left out.
 
-Two documents are compared by their sets of runs of three words (Broder 1997). Signatures of least hashes
-find candidates: 40 bands of three hashes, one of which agrees with a probability of 1 - (1 - s^3)^40 for a
-similarity s (Leskovec et al. 2020, section 3.4): 0.9996 for 0.57, the similarity to a copy with every tenth
-word changed. The sets themselves then decide.
+Two documents are compared by their shingles, the runs of three words (Broder 1997). Signatures of least
+hashes find candidates: 40 bands of three hashes, one of which agrees with a probability of 1 - (1 - s^3)^40
+for a similarity s (Leskovec et al. 2020, section 3.4): 0.9997 for 0.57, the similarity to a copy with a
+random tenth of its words changed. The sets themselves then decide.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-RUN = 3
-"""Words in a run."""
+SHINGLE_WORDS = 3
+"""Words in a shingle."""
 BANDS, ROWS = 40, 3
 """Bands of a signature, and the hashes of each."""
 _LATEST = 8
@@ -29,51 +29,51 @@ _PLACES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint
 _MOST_WORDS = 1 << 20
 
 
-class Print(NamedTuple):
+class Signature(NamedTuple):
     """What is kept of a document.
 
     Attributes:
         content: a hash of its words in order.
-        runs: the hashes of its runs of words, each once, sorted.
+        shingles: the hashes of its shingles of words, each once, sorted.
         bands: uint64 [BANDS].
     """
 
     content: int
-    runs: U32
+    shingles: U32
     bands: U64
 
 
-class Printer:
-    """Makes prints; keeps the hashes of words, because most come again."""
+class Signer:
+    """Makes signatures; keeps the hashes of words, because most come again."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, int] = {}
 
-    def __call__(self, words: Sequence[str]) -> Print:
+    def __call__(self, words: Sequence[str]) -> Signature:
         """The print of a document with one word or more."""
         if len(self._hashes) > _MOST_WORDS:
             self._hashes.clear()
         hashes = self._hashes
         for word in words:
             if word not in hashes:
-                hashes[word] = _hash(word.encode())
+                hashes[word] = hash64(word.encode())
         own = np.array([hashes[word] for word in words], np.uint64)
-        width = max(1, len(own) - RUN + 1)
+        width = max(1, len(own) - SHINGLE_WORDS + 1)
         mixed = np.zeros(width, np.uint64)
         for place, factor in enumerate(_PLACES):
             part = own[place : place + width]
             mixed[: len(part)] += part * factor  # modulo 2^64
             mixed ^= mixed >> np.uint64(29)
-        runs = np.unique((mixed >> np.uint64(32)).astype(np.uint32))
-        return Print(_hash(own.tobytes()), runs, _bands(runs))
+        shingles = np.unique((mixed >> np.uint64(32)).astype(np.uint32))
+        return Signature(hash64(own.tobytes()), shingles, _bands(shingles))
 
 
-def _hash(data: bytes) -> int:
+def hash64(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-def _bands(runs: U32) -> U64:
-    least = ((runs[:, None] ^ _MASKS) * _FACTORS).min(axis=0)  # modulo 2^32
+def _bands(shingles: U32) -> U64:
+    least = ((shingles[:, None] ^ _MASKS) * _FACTORS).min(axis=0)  # modulo 2^32
     bands = np.zeros(BANDS, np.uint64)
     for row in least.reshape(BANDS, ROWS).T.astype(np.uint64):
         bands = (bands ^ row) * _PLACES[0]
@@ -82,7 +82,7 @@ def _bands(runs: U32) -> U64:
 
 
 def similarity(one: U32, other: U32) -> float:
-    """The share of runs that both have among those that either has."""
+    """The share of shingles that both have among those that either has."""
     common = len(np.intersect1d(one, other, assume_unique=True))
     return common / (len(one) + len(other) - common)
 
@@ -122,10 +122,10 @@ class Near(NamedTuple):
     similarity: float
 
 
-def near_copies(pairs: U64, runs: Callable[[int], U32], threshold: float) -> Iterator[Near]:
+def near_copies(pairs: U64, shingles: Callable[[int], U32], threshold: float) -> Iterator[Near]:
     """The documents that are near copies of an earlier one that stays, in their order.
 
-    `runs`: number of a document -> its runs.
+    `shingles`: number of a document -> its shingles.
     """
     kept: dict[int, int] = {}
     later, earlier = pairs >> np.uint64(32), pairs & np.uint64((1 << 32) - 1)
@@ -133,6 +133,6 @@ def near_copies(pairs: U64, runs: Callable[[int], U32], threshold: float) -> Ite
         if document in kept:
             continue
         first = kept.get(other, other)
-        if (found := similarity(runs(document), runs(first))) >= threshold:
+        if (found := similarity(shingles(document), shingles(first))) >= threshold:
             kept[document] = first
             yield Near(document, first, found)

@@ -5,14 +5,13 @@
            mended/00012.lines.npy   hashes of the lines at their edges, each once a document
            shared.json              source -> hashes of lines that many documents share
            judged/00012.npy         `COLUMNS` of each document
-           judged/00012.bands.npy   uint64 [BANDS, documents], and .runs.npy: the runs of all documents
+           judged/00012.bands.npy   uint64 [BANDS, documents], and .shingles.npy: those of all documents
            decided.npz              for each document: the rule against it, and whose copy it is
            text/00003.jsonl.zst     what stays, in shards
 
 A file gets its name when it is complete.
 """
 
-import hashlib
 import io
 import json
 import os
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.config.corpus import CleanConfig, CorpusConfig
+from bertcli.corpus.clean.copies import hash64
 from bertcli.corpus.clean.rules import EDGE, Rule, without_shared
 from bertcli.corpus.streams import import_extra
 from bertcli.system.remote import InputPath, RemotePath, Status
@@ -33,9 +33,9 @@ from bertcli.system.urls import is_remote
 
 CODES: dict[Rule, int] = {rule: number for number, rule in enumerate(get_args(Rule), start=1)}
 """Rule -> its code in arrays, in their order; 0 means that a document stays."""
-COLUMNS = ("rule", "content", "runs", "bytes", "removed", "mended")
+COLUMNS = ("rule", "content", "shingles", "bytes", "removed", "mended")
 """What `judged` has of a document: the code of the rule against it, the hash of its words, the number of its
-runs, the size of its text, and the numbers of removed and of mended lines."""
+shingles, the size of its text, and the numbers of removed and of mended lines."""
 PLAN = "plan.json"
 _LEVEL = 3
 """Effort of Zstandard."""
@@ -108,8 +108,7 @@ def edges(lines: Sequence[str]) -> Sequence[str]:
 
 def line_hash(line: str) -> int:
     """A 64-bit hash of a line, in which case and blanks do not count."""
-    key = " ".join(line.lower().split())
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
+    return hash64(" ".join(line.lower().split()).encode())
 
 
 def documents(folder: Path, file: int) -> Iterator[tuple[Document, list[str]]]:

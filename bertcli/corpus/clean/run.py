@@ -43,7 +43,7 @@ LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
 _OWN = re.compile(
     rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|\.bertcli\.json"
     r"|(plan|shared)\.json(\.\d+\.new)?|decided\.npz(\.\d+\.new)?|mended|judged|text(/[^/]+)?"
-    r"|(mended|judged)/\d+(\.(bands|runs|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
+    r"|(mended|judged)/\d+(\.(bands|shingles|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
     rf"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|{LOGS}(/.*)?"
 )
 """Names in the folder of the work that the work gives."""
@@ -106,8 +106,8 @@ def _begun(partial: Path, plan: Plan, report: Report) -> Iterator[None]:
         others.append(partial)
     if others:
         raise UserError(
-            f"{others[0]}: bertcli did not make this, and the work is done there; move it elsewhere, or name "
-            "another folder for the text"
+            f"{others[0]}: bertcli did not make this, and `bertcli clean` needs {partial} for its work; move "
+            "it elsewhere, or name another folder for the text"
         )
     partial.mkdir(parents=True, exist_ok=True)
     refusal, instead = f"{partial}: is being written by", "wait for it, or name another folder"

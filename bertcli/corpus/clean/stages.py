@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.corpus.clean.copies import BANDS, Print, Printer, candidates, first_with, near_copies
+from bertcli.corpus.clean.copies import BANDS, Signature, Signer, candidates, first_with, near_copies
 from bertcli.corpus.clean.folder import (
     CODES,
     COLUMNS,
@@ -101,17 +101,19 @@ def judge_file(folder: Path, file: int) -> None:
     name = f"{file:05}"
     if (folder / "judged" / f"{name}.npy").exists():
         return
-    plan, printer = plan_of(folder), Printer()
+    plan, sign = plan_of(folder), Signer()
     path, source, *_ = plan.files[file]
     language, examples = plan.corpus.of(source).language, dict[Rule, list[dict[str, Any]]]()
     rows: list[tuple[int, ...]] = []
-    bands, runs = [np.zeros((0, BANDS), np.uint64)], [np.zeros(0, np.uint32)]
+    bands, shingles = [np.zeros((0, BANDS), np.uint64)], [np.zeros(0, np.uint32)]
     for document, lines in documents(folder, file):
         words = words_of("\n".join(lines))
         rule = reason_against(lines, words, language, keys=plan.clean)
-        print_ = printer(words) if rule is None and words else Print(0, runs[0], np.zeros(BANDS, np.uint64))
-        bands.append(print_.bands[None])
-        runs.append(print_.runs)
+        signature = (
+            sign(words) if rule is None and words else Signature(0, shingles[0], np.zeros(BANDS, np.uint64))
+        )
+        bands.append(signature.bands[None])
+        shingles.append(signature.shingles)
         removed = len(document.lines) - len(lines)
         noted: Rule | None = rule or ("shared_lines" if removed else None)
         if noted is not None and len(own := examples.setdefault(noted, [])) < EXAMPLES:
@@ -120,10 +122,10 @@ def judge_file(folder: Path, file: int) -> None:
             own.append({"file": path, "document": document.number, "text": shown(text)})
         size = sum(len(line.encode()) + 1 for line in lines)
         code = 0 if rule is None else CODES[rule]
-        rows.append((code, print_.content, len(print_.runs), size, removed, document.mended))
+        rows.append((code, signature.content, len(signature.shingles), size, removed, document.mended))
     write_json(folder / "judged" / f"{name}.examples.json", examples)
     write_array(folder / "judged" / f"{name}.bands.npy", np.concatenate(bands).T)
-    write_array(folder / "judged" / f"{name}.runs.npy", np.concatenate(runs))
+    write_array(folder / "judged" / f"{name}.shingles.npy", np.concatenate(shingles))
     write_array(folder / "judged" / f"{name}.npy", np.array(rows, np.uint64).reshape(-1, len(COLUMNS)))
 
 
@@ -149,8 +151,8 @@ def decide(folder: Path, _: int) -> None:
     if plan.clean.near_copies is not None:
         bands = [np.load(path, mmap_mode="r") for path in _judged(folder, "bands")]
         pairs = candidates(np.concatenate([each[band] for each in bands])[stays] for band in range(BANDS))
-        runs = _reader_of_runs(folder, column(columns, "runs"), starts)
-        for near in near_copies(pairs, lambda number: runs(stays[number]), plan.clean.near_copies):
+        shingles = _reader_of_shingles(folder, column(columns, "shingles"), starts)
+        for near in near_copies(pairs, lambda number: shingles(stays[number]), plan.clean.near_copies):
             document = stays[near.document]
             rules[document], kept[document] = CODES["near_copies"], stays[near.kept]
             similar[document] = near.similarity
@@ -161,11 +163,11 @@ def _judged(folder: Path, what: str) -> list[Path]:
     return [folder / "judged" / f"{file:05}.{what}.npy" for file in range(num_files(folder))]
 
 
-def _reader_of_runs(
+def _reader_of_shingles(
     folder: Path, numbers: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> Callable[[int], NDArray[np.uint32]]:
-    """A function that reads the runs of a document from the disk; `numbers`: how many each document has."""
-    arrays = [np.load(path, mmap_mode="r") for path in _judged(folder, "runs")]
+    """A function that reads the shingles of a document from the disk; `numbers`: how many each has."""
+    arrays = [np.load(path, mmap_mode="r") for path in _judged(folder, "shingles")]
     ends = np.concatenate([[0], np.cumsum(numbers)])
 
     def read(document: int) -> NDArray[np.uint32]:

@@ -13,6 +13,8 @@ import pytest
 from bertcli.advice.init.amount import measure_amount, write_sample
 from bertcli.advice.init.corpus import CorpusLook, look_at_corpus
 from bertcli.advice.init.files import find_files
+from bertcli.config.corpus import CorpusConfig
+from bertcli.corpus.files import corpus_files
 from bertcli.samples import SAMPLES
 from bertcli.system.errors import UserError
 from tests.advice.init.files import FIT, write_jsonl
@@ -22,6 +24,14 @@ GERMAN = (
     "Die Kinder der Nachbarn spielten auf der Straße. Ein Hund lief ihnen nach und bellte laut.\n"
 )
 CHINESE = "昨天晚上我们沿着河边散步。水上有两只白色的天鹅。孩子们在岸边大声地笑着。\n"
+
+
+def test_files_without_text_are_named(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("\n \n", encoding="utf-8")
+    config = CorpusConfig(files=[str(tmp_path)])
+    with pytest.raises(UserError, match=r"a\.txt and the other files: no text was found"):
+        measure_amount(corpus_files(config), config)
 
 
 @pytest.fixture(scope="module")

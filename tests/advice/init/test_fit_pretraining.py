@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +18,28 @@ from bertcli.advice.init.fit_pretraining import PretrainingFit, fit_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.files import corpus_files
+from bertcli.families.family import FamilyName
 from bertcli.model.architecture import training_flops
 from tests.advice.init.files import speed
 
 PLENTY = 1e12
 """Tokens of a text that is enough for every preset."""
+
+
+def test_the_losses_that_init_names_are_those_of_the_speedrun() -> None:
+    kept = Path(__file__).parents[3] / "scripts" / "bench" / "speedrun.jsonl"
+    lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    runs = [line for line in lines if "mlm_loss" in line]  # the others are of tasks
+    names: dict[tuple[int, FamilyName], str] = {
+        (5, "modernbert"): "2 layers, auto",
+        (5, "bert"): "2 layers",
+        (20, "modernbert"): "2 layers",
+        (20, "bert"): "auto, 2 layers",
+    }
+    for (minutes, family), name in names.items():
+        key = (name, family, minutes)
+        own = [run["mlm_loss"] for run in runs if (run["name"], run["family"], run["minutes"]) == key]
+        assert round(statistics.mean(own), 2) == fits.LEARNED[minutes][family]
 
 
 @pytest.fixture(scope="module")

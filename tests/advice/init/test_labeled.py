@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.advice.init.finetuning import choose_model
-from bertcli.advice.init.labeled import LabeledLook, length_keys, look_at_rows
+from bertcli.advice.init.labeled import LabeledLook, few_shot_keys, length_keys, look_at_rows
 from bertcli.system.errors import UserError
 from tests.advice.init.files import messages, write_csv
 from tests.finetunes import write_model
@@ -101,3 +101,23 @@ def test_a_given_model_is_taken(tmp_path: Path) -> None:
     assert choose_model(str(folder), "en", "classification").folder == folder
     with pytest.raises(UserError, match="no such folder"):
         choose_model(str(tmp_path / "nowhere"), "en", "classification")
+
+
+@pytest.mark.parametrize(
+    ("rows", "task", "chosen"),
+    [
+        (58, {}, True),
+        (60, {}, False),
+        (58, {"multi_label": True}, False),
+    ],
+)
+def test_few_rows_of_a_label_are_compared_with_each_other_first(
+    tmp_path: Path, rows: int, task: dict[str, bool], chosen: bool
+) -> None:
+    path = write_csv(tmp_path / "a.csv", [HEADER, *messages(rows)])
+    examples = look_at_rows(str(path), str(path), TASK | task, test=(), report=print).train
+    keys, comments = few_shot_keys(examples, TASK | task)
+    assert keys == ({"few_shot": True} if chosen else {})
+    assert not chosen or "the label 'ham' has 29 rows" in comments["few_shot"]
+    many = [*examples, *examples] * 20  # a rare label among many rows is no case of few rows
+    assert few_shot_keys([*many, *many], TASK | task) == ({}, {})

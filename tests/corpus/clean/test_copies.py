@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.corpus.clean.copies import Near, Print, Printer, candidates, first_with, near_copies, similarity
+from bertcli.corpus.clean.copies import (
+    Near,
+    Signature,
+    Signer,
+    candidates,
+    first_with,
+    near_copies,
+    similarity,
+)
 from bertcli.corpus.clean.rules import words_of
 from tests.corpus.builds import short_chapters
 
@@ -29,34 +37,34 @@ def changed(words: list[str], share: float, seed: int) -> list[str]:
     return result
 
 
-def near(prints: list[Print]) -> dict[int, Near]:
-    bands = list(np.array([each.bands for each in prints]).T)
-    found = near_copies(candidates(bands), [each.runs for each in prints].__getitem__, THRESHOLD)
+def near(signatures: list[Signature]) -> dict[int, Near]:
+    bands = list(np.array([each.bands for each in signatures]).T)
+    found = near_copies(candidates(bands), [each.shingles for each in signatures].__getitem__, THRESHOLD)
     return {each.document: each for each in found}
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.0, 1.0), (0.03, 1.0), (0.1, 0.98)])
 def test_changed_copies_are_found_and_the_first_stays(share: float, least: float) -> None:
-    originals, printer = chapters(60), Printer()
+    originals, sign = chapters(60), Signer()
     copies = [changed(words, share, seed) for seed, words in enumerate(originals)]
-    found = near([printer(words) for words in [*originals, *copies]])
+    found = near([sign(words) for words in [*originals, *copies]])
     assert not any(document < len(originals) for document in found)
     right = sum(each.kept == each.document - len(originals) for each in found.values())
     assert right >= least * len(copies)
 
 
 def test_documents_that_share_a_beginning_are_kept() -> None:
-    some, printer = chapters(60), Printer()
+    some, sign = chapters(60), Signer()
     begun = [some[n % 5][:60] + words for n, words in enumerate(some[5:])]
-    found = near([printer(words) for words in begun])
+    found = near([sign(words) for words in begun])
     assert len(found) <= 0.01 * len(begun)
 
 
 def test_the_similarity_is_exactly_that_of_the_sets() -> None:
     one, other = (words_of(text) for text in ("a b c d e f", "x b c d e g"))
-    printer = Printer()
-    assert similarity(printer(one).runs, printer(other).runs) == pytest.approx(2 / 6)  # bcd and cde of six
-    assert similarity(printer(one).runs, printer(one).runs) == 1.0
+    sign = Signer()
+    assert similarity(sign(one).shingles, sign(other).shingles) == pytest.approx(2 / 6)  # bcd and cde of six
+    assert similarity(sign(one).shingles, sign(one).shingles) == 1.0
 
 
 @given(st.lists(st.integers(0, 5), max_size=30))
@@ -75,18 +83,18 @@ def test_each_document_of_a_band_meets_the_first_and_the_latest(values: list[int
 
 
 def test_a_document_of_one_word_has_a_print() -> None:
-    printer = Printer()
-    one, other, pair = (printer(words) for words in (["one"], ["other"], ["one", "other"]))
+    sign = Signer()
+    one, other, pair = (sign(words) for words in (["one"], ["other"], ["one", "other"]))
     assert len({one.content, other.content, pair.content}) == 3
     assert one.bands.shape == pair.bands.shape
 
 
 def test_prints_do_not_depend_on_what_was_printed_before() -> None:
     words = chapters(3)
-    used = Printer()
+    used = Signer()
     before = [used(each) for each in words]
-    for each, print_ in zip(words, before, strict=True):
-        fresh = Printer()(each)
-        assert fresh.content == print_.content
-        assert np.array_equal(fresh.runs, print_.runs)
-        assert np.array_equal(fresh.bands, print_.bands)
+    for each, signature in zip(words, before, strict=True):
+        fresh = Signer()(each)
+        assert fresh.content == signature.content
+        assert np.array_equal(fresh.shingles, signature.shingles)
+        assert np.array_equal(fresh.bands, signature.bands)
