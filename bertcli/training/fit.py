@@ -186,10 +186,8 @@ class Fit:
         return state, scores
 
     def _evaluates_after(self, step: int) -> bool:
-        is_due = (
-            self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
-        )
-        return is_due and step > 0 and self.prepared.is_evaluated
+        due = self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
+        return due and step > 0 and self.prepared.is_evaluated
 
     def _saves_after(self, step: int) -> bool:
         every, epoch = self.prepared.config.checkpoint.every_steps, self.prepared.steps_per_epoch
