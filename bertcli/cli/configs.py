@@ -68,7 +68,7 @@ def config(
     ),
     schema: bool = flag("Print a JSON schema, with which editors complete and check a config.", "--schema"),
 ) -> None:
-    """Print every key of a config with its default and its meaning, or a bundled config.
+    """Print all keys of a config, or one of the bundled configs.
 
     The YAML of pretrain and finetune is a config: give the required keys a value, and change or delete the
     others. A bundled config runs by its name: bertcli pretrain quickstart.

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -236,7 +237,7 @@ def append_mean_layer(model: TaskModel) -> bool:
     plain = type(encoder.layers[-1]) is EncoderLayer and sizes.layer_groups is None and not sizes.local_layers
     if not (plain and sizes.pooling != "mean" and isinstance(dense, nn.Linear) and activation is torch.tanh):
         return False
-    layer = copy.deepcopy(encoder.layers[-1])
+    layer: Any = copy.deepcopy(encoder.layers[-1])
     attention, identity = layer.attention, torch.eye(sizes.hidden)
     with torch.no_grad():
         for name, parameter in layer.named_parameters():

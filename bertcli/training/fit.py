@@ -53,8 +53,7 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
         return None
     for line in prepared.lines():
         say(line)
-    config = prepared.config
-    log_every = config.logging.every_steps
+    config, log_every = prepared.config, prepared.config.logging.every_steps
     fit = Fit(
         run,
         prepared,
@@ -187,9 +186,8 @@ class Fit:
         return state, scores
 
     def _evaluates_after(self, step: int) -> bool:
-        if step == 0 or not self.prepared.is_evaluated:
-            return False
-        return self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
+        due = self._is_due(step, self.prepared.config.evaluation.every_steps) or step == self.prepared.steps
+        return due and step > 0 and self.prepared.is_evaluated
 
     def _saves_after(self, step: int) -> bool:
         every, epoch = self.prepared.config.checkpoint.every_steps, self.prepared.steps_per_epoch

@@ -9,7 +9,7 @@ another checkout whose bertcli does all of it. With `--plan` the configs are wri
 that measures this machine, which must have nothing else to do. The same command without `--plan` trains by
 the configs that are there; then a busy machine changes only the minutes. Prints for each run the minutes of
 the training command, the held-out MLM loss, and how many nats that is below the unigram entropy. A run that
-has ended is not trained again.
+has ended is not trained again; one that was interrupted is resumed, and its minutes are those since then.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def trained(config: Path, tree: Path) -> str:
     result = config.with_suffix(".txt")
     if not result.exists():
         bertcli(tree, config.parent, "prepare", config.name)
-        begun = time.monotonic()
-        bertcli(tree, config.parent, "pretrain", config.name)
-        minutes = (time.monotonic() - begun) / 60
         run = config.parent / yaml.safe_load(config.read_text())["output_dir"]
+        begun = time.monotonic()
+        resume = ["--resume"] if (run / "checkpoints").is_dir() else []
+        bertcli(tree, config.parent, "pretrain", config.name, *resume)
+        minutes = (time.monotonic() - begun) / 60
         result.write_text(cells(run, minutes))
     return result.read_text()
 

@@ -151,7 +151,8 @@ def test_a_model_has_the_name_of_its_folder_or_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
+    for folder in ("runs", "other"):  # else it would be an id on the hub
+        (tmp_path / folder).mkdir()
     names = ["runs/spam", "runs/b/model", "runs/c/checkpoints/step-00000010", "d/onnx/model.onnx", "org/name"]
     assert list(model_names([*names, "x=runs/spam"])) == ["spam", "b", "c", "d", "org/name", "x"]
     (tmp_path / "a=b").mkdir()

@@ -137,7 +137,7 @@ class EmbedBody(Asking):
 class FillBody(Asking):
     """Texts with masks."""
 
-    texts: Texts = Field(description="A text with [MASK] in it, or a list of such texts.")
+    texts: Texts = Field(description="A text with masks in it, or a list of such texts.")
     top_k: int = Field(5, description="Number of words for each mask.")
 
 

@@ -18,6 +18,7 @@ from bertcli.advice.init.fit_pretraining import PretrainingFit, fit_pretraining
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.files import corpus_files
+from bertcli.families.family import FamilyName
 from bertcli.model.architecture import training_flops
 from tests.advice.init.files import speed
 
@@ -29,7 +30,7 @@ def test_the_losses_that_init_names_are_those_of_the_speedrun() -> None:
     kept = Path(__file__).parents[3] / "scripts" / "bench" / "speedrun.jsonl"
     lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
     runs = [line for line in lines if "mlm_loss" in line]  # the others are of tasks
-    names = {
+    names: dict[tuple[int, FamilyName], str] = {
         (5, "modernbert"): "2 layers, auto",
         (5, "bert"): "2 layers",
         (20, "modernbert"): "2 layers",
