@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -75,6 +76,9 @@ def test_it_answers_and_says_nothing_of_a_text(models: Path) -> None:
         (answer,) = server.ask("the secret cat")
         assert set(answer["probabilities"]) == {"red", "green", "blue", "gray"}
         assert server.ask("a secret cat", **{"Content-Type": "text/plain"}) == 422
+        form = urlencode({"text": "the secret cat", "show": "why"}).encode()
+        with urllib.request.urlopen(f"{server.url}/v1/bertcli/page", form, timeout=60) as reply:
+            assert b"Which words decided" in reply.read()
         assert server.end() == 0
         assert server.said[0] == "multi-label: predict; computed by bertcli on cpu\n"
         assert "without a key" in server.said[1]
