@@ -60,11 +60,8 @@ def open_task(model: Path, compute: Compute) -> tuple[Runner, Path]:
     refuse_vectors(settings.type, folder)
     onnx = OnnxModel(place.file, architecture)
     onnx.need(*(SPANS if task_class(settings.type).head == "spans" else [LOGITS]))
-    task, tokenizer, size = (
-        build_task(settings.closed, labels),
-        Tokenizer.load(folder),
-        default_batch_size(device),
-    )
+    task, tokenizer = build_task(settings.closed, labels), Tokenizer.load(folder)
+    size = default_batch_size(device)
     return Runner(onnx, task, tokenizer, device=device, precision=precision, batch_size=size), folder
 
 

@@ -110,9 +110,8 @@ class Regression(TextTask):
         problem, activation = "regression", "linear.Identity"
         if settings.sigmoid:  # with this type transformers computes the same loss
             problem, activation = "multi_label_classification", "activation.Sigmoid"
-        keys = super().config_keys(
-            settings, [ONLY_OUTPUT]
-        )  # transformers takes the number of outputs from it
+        # transformers takes the number of outputs from the names.
+        keys = super().config_keys(settings, [ONLY_OUTPUT])
         return keys | {"problem_type": problem} | score_keys(settings, activation)
 
     def prepare(self, examples: Sequence[TextExample], report: Report, weights: ClassWeights = None) -> None:

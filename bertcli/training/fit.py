@@ -21,7 +21,7 @@ from bertcli.training.checkpoint import (
     load_moments_and_counters,
     newest_checkpoint,
 )
-from bertcli.training.lifecycle import Prepared, Run
+from bertcli.training.lifecycle import Prepared, Run, steps_between_checkpoints
 from bertcli.training.loop import train
 from bertcli.training.metrics_log import MetricsLog
 from bertcli.training.optimizer import build_optimizer
@@ -126,10 +126,6 @@ def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
     return checkpoint
 
 
-FEWEST_STEPS = 20
-"""Fewest steps between two checkpoints after epochs, because to write one takes as long as several steps."""
-
-
 @dataclass(frozen=True)
 class Fit:
     """Everything that happens around the steps of a run."""
@@ -191,7 +187,7 @@ class Fit:
 
     def _saves_after(self, step: int) -> bool:
         every, epoch = self.prepared.config.checkpoint.every_steps, self.prepared.steps_per_epoch
-        every = every or (epoch and epoch * -(-FEWEST_STEPS // epoch))
+        every = steps_between_checkpoints(every, epoch) if epoch else every
         return step == self.prepared.branch_step or self._is_due(step, every)
 
     def _is_due(self, step: int, every: int | None) -> bool:

@@ -3,6 +3,7 @@
 `pretraining.pretrain` and `finetuning.finetune` tell the whole life of a run, each for its kind.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -133,6 +134,15 @@ class Run(Generic[Asked]):
         Raises `UserError` if the disk is full or not writable.
         """
         ranks.on_first(lambda: write_verdict(self.folder.verdict, verdict))
+
+
+FEWEST_STEPS = 20
+"""Fewest steps between two checkpoints after epochs, because to write one takes as long as several steps."""
+
+
+def steps_between_checkpoints(every: int | None, epoch: int) -> int:
+    """The steps between two checkpoints: `every`, or for None so many epochs that they are not too near."""
+    return every or epoch * math.ceil(FEWEST_STEPS / epoch)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import zstandard
 
 from bertcli.config.task import TaskSettings
@@ -47,3 +51,25 @@ def write_jsonl(path: Path, *rows: Any) -> Path:
 
 def read(path: Path, given: TaskSettings | None = None, labeled: bool = True, **options: Any) -> list[Any]:
     return list(read_examples(path, given or settings(), labeled, **options))
+
+
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet")
+"""The formats of `write_rows`."""
+
+
+def write_rows(folder: Path, format: str, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as a file of a format."""
+    path = folder / f"rows.{format}"
+    if format == "parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif format == "jsonl":
+        return write_jsonl(path, *rows)
+    elif format == "json":
+        write(path, json.dumps(rows))
+    else:
+        text = io.StringIO()
+        table = csv.DictWriter(text, list(rows[0]), delimiter="," if format == "csv" else "\t")
+        table.writeheader()
+        table.writerows(rows)
+        write(path, text.getvalue())
+    return path

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.label_cells import bits, separator_of, written_list
 from bertcli.tasks.labels import check_labels, label_set, spelled_as
-from tests.tasks.reading import choices, read, settings, write, write_jsonl
+from tests.tasks.reading import FORMATS, choices, read, settings, write, write_jsonl, write_rows
 
-FORMATS = ("csv", "tsv", "jsonl", "json", "parquet")
 SEVERAL = {"multi_label": True}
 NAMES = {"multi_label": True, "label_names": ["food", "tech", "travel"]}
 TWO = [("food",), ("tech", "food")]
 HOT = [("food",), ("food", "tech")]
-
-
-def write_rows(folder: Path, format: str, rows: list[dict[str, Any]]) -> Path:
-    path = folder / f"rows.{format}"
-    if format == "parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    elif format == "jsonl":
-        return write_jsonl(path, *rows)
-    elif format == "json":
-        write(path, json.dumps(rows))
-    else:
-        text = io.StringIO()
-        table = csv.DictWriter(text, list(rows[0]), delimiter="," if format == "csv" else "\t")
-        table.writeheader()
-        table.writerows(rows)
-        write(path, text.getvalue())
-    return path
 
 
 def labels(folder: Path, format: str, values: list[Any], **given: Any) -> list[Any]:
@@ -145,94 +122,6 @@ def test_a_field_that_is_no_label(tmp_path: Path, value: Any, given: Any, messag
 def test_a_long_field_that_is_no_list_is_found_out_at_once(text: str):
     assert written_list(text) is None
     assert bits(text) is None
-
-
-COLUMNS = {"label": ["food", "tech", "travel"]}
-
-
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("one", [1, 1.0, "1", True])
-def test_columns_of_0_and_1_are_several_labels(tmp_path: Path, format: str, one: Any):
-    zero = type(one)(0)
-    rows = [
-        {"text": "a", "food": one, "tech": zero, "travel": one},
-        {"text": "b", "food": zero, "tech": zero, "travel": zero},
-    ]
-    given = settings(**COLUMNS)
-    found = read(write_rows(tmp_path, format, rows), given)
-    assert [each.label for each in found] == [("food", "travel"), ()]
-    assert given.multi_label
-    assert label_set(found, given) == ("food", "tech", "travel")
-
-
-@pytest.mark.parametrize(("yes", "no"), [("yes", "no"), ("Y", "N"), ("TRUE", "FALSE"), ("1.0", "0.0")])
-def test_yes_and_no_are_1_and_0(tmp_path: Path, yes: str, no: str):
-    path = write(tmp_path / "a.csv", f"text,food,tech,travel\na,{yes},{no},{yes}\nb,{no},{no},{no}\n")
-    assert [each.label for each in read(path, settings(**COLUMNS))] == [("food", "travel"), ()]
-
-
-@pytest.mark.parametrize("mark", ["x", "X", "1", "yes", "✓", " x "])
-def test_with_ticks_a_mark_says_that_a_label_fits(tmp_path: Path, mark: str):
-    path = write(tmp_path / "a.csv", f"text,food,tech,travel\na,{mark},,{mark}\nb,,0,no\n")
-    found = read(path, settings(**COLUMNS, ticks=True))
-    assert [each.label for each in found] == [("food", "travel"), ()]
-    path = write(tmp_path / "b.csv", f"text,food,tech,travel\na,{mark},?,\n")
-    with pytest.raises(UserError, match=r"column 'tech': \? is neither 0 nor 1"):
-        read(path, settings(**COLUMNS, ticks=True))
-
-
-def test_an_object_has_a_0_or_1_for_each_label(tmp_path: Path):
-    rows = [{"text": "a", "label": {"food": 1, "tech": 0.0, "x": True}}, {"text": "b", "label": {"food": 0}}]
-    found = read(write_jsonl(tmp_path / "a.jsonl", *rows), settings(multi_label=True))
-    assert [each.label for each in found] == [("food", "x"), ()]
-
-
-def test_rows_with_an_empty_cell_can_be_left_out(tmp_path: Path):
-    path = write(tmp_path / "a.csv", "text,label,food,tech,travel\na,x,1,0,1\nb,,,,\nc,y,0,0,0\n")
-    found = read(path, settings(skip_labels=[""]))
-    assert [each.label for each in found] == ["x", "y"]
-    assert [each.texts[0] for each in read(path, settings(skip_labels=[""], multi_label=True))] == ["a", "c"]
-    found = read(path, settings(**COLUMNS, skip_labels=[""]))
-    assert [each.label for each in found] == [("food", "travel"), ()]
-    assert len(read(path, settings(multi_label=True))) == 3
-    with pytest.raises(UserError, match="no label"):
-        read(path, settings())
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"ticks": True}, "ticks is for several columns of labels"),
-        ({"label": ["a", "b"], "multi_label": False}, "label: several columns are several labels a text"),
-        ({"label_separator": "", "multi_label": True}, "label_separator: it is empty"),
-        ({"label_separator": "|"}, "label_separator is for multi_label: true, and one column"),
-        ({**COLUMNS, "label_names": ["a", "b"]}, "label_names is for one column of labels"),
-        ({"threshold": {}}, "threshold: it names no label"),
-        ({"threshold": {"a": 0.5, "b": 0.5}}, "threshold: a number for each label is for multi_label: true"),
-    ],
-)
-def test_keys_of_labels_that_contradict_each_other(keys: dict[str, Any], message: str):
-    with pytest.raises(ValueError, match=message):
-        settings(**keys)
-
-
-@pytest.mark.parametrize("value", [[], "[]"])
-def test_an_empty_list_is_no_label_of_two_names(tmp_path: Path, value: Any):
-    path = write_jsonl(tmp_path / "a.jsonl", {"text": "a", "label": value})
-    assert read(path, settings(multi_label=True, label_names=["a", "b"]))[0].label == ()
-
-
-def test_a_column_of_another_value_is_no_label(tmp_path: Path):
-    path = write_jsonl(tmp_path / "a.jsonl", {"text": "a", "food": 1, "tech": 3, "travel": 0})
-    with pytest.raises(UserError, match="column 'tech': 3 is neither 0 nor 1"):
-        read(path, settings(**COLUMNS))
-    path = write(tmp_path / "b.csv", "text,food,tech,travel\na,1,,0\n")
-    with pytest.raises(
-        UserError, match=r"column 'tech': nothing is neither 0 nor 1; .* with task\.ticks: true"
-    ):
-        read(path, settings(**COLUMNS))
-    with pytest.raises(UserError, match="no column 'travel'"):
-        read(write(tmp_path / "a.csv", "text,food,tech\na,1,0\n"), settings(**COLUMNS))
 
 
 def examples(*names: str) -> list[TextExample]:

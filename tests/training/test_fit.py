@@ -22,7 +22,7 @@ from bertcli.reports.pretraining_verdict import Health
 from bertcli.system.errors import UserError
 from bertcli.training.checkpoint import CheckpointWriter, RunState
 from bertcli.training.fit import Fit
-from bertcli.training.lifecycle import Prepared, Run
+from bertcli.training.lifecycle import Prepared, Run, steps_between_checkpoints
 from bertcli.training.loop import LoopSettings
 from bertcli.training.metrics_log import MetricsLog, read_metrics
 from bertcli.training.optimizer import LossScale
@@ -264,3 +264,10 @@ def test_a_plateau_at_the_unigram_entropy_is_warned_of(
     scores = replace(SCORES, losses={"mlm": heldout, "nsp": 0.6})
     run(tmp_path, [report(step) for step in range(1, 5)], lambda: scores)
     assert ("only word frequencies were learned" in capsys.readouterr().err) == warns
+
+
+@pytest.mark.parametrize(
+    ("every", "epoch", "steps"), [(None, 6, 24), (None, 20, 20), (None, 19, 38), (None, 267, 267), (7, 6, 7)]
+)
+def test_checkpoints_follow_epochs_but_not_every_few_steps(every: int | None, epoch: int, steps: int) -> None:
+    assert steps_between_checkpoints(every, epoch) == steps

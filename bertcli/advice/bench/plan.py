@@ -27,6 +27,7 @@ from bertcli.tasks.data import LabeledRows, load_labeled_data
 from bertcli.tasks.supervised import LabeledBatch, num_tokens
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training import recipe, resolve, task_models
+from bertcli.training.lifecycle import steps_between_checkpoints
 
 TOKENS_PER_SENTENCE = 22
 """Tokens per sentence of English text; assumed if there is no store."""
@@ -134,7 +135,7 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
     runs, passes = max(1, len(config.parts)), per_epoch / math.ceil(len(items) / training.batch_size)
     steps = max(1, round(training.epochs * per_epoch))
     evaluations = math.ceil(steps / (config.evaluation.every_steps or per_epoch))
-    saves = math.ceil(steps / (config.checkpoint.every_steps or per_epoch))
+    saves = math.ceil(steps / steps_between_checkpoints(config.checkpoint.every_steps, per_epoch))
     dev_tokens = num_tokens(data.dev.items) if data.dev else 0
     is_of_folds = config.folds is not None and config.fold is None
     return Plan(
