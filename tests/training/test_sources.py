@@ -61,9 +61,9 @@ def test_each_source_is_judged_and_the_whole_has_the_shares_of_the_end(config: P
 
 
 def test_a_source_that_is_read_often_is_warned_of(config: Path, run_bertcli) -> None:
-    few = "\n\n".join(f"The cat sat on mat {number}. It was warm there." for number in range(30))
+    few = "\n\n".join(f"The cat sat on mat {number}. It was warm there." for number in range(6))
     (config.parent / "few.txt").write_text(few, encoding="utf-8")
-    keys = ("--set", "training.steps=100", "--set", "training.ramp_steps=1", "--set", "evaluation.batches=1")
+    keys = ("--set", "training.steps=20", "--set", "training.ramp_steps=1", "--set", "evaluation.batches=1")
     code, _, said = run_bertcli("estimate", config, *keys, "--device", "l4")
     assert code == 0, said
     code, _, said = run_bertcli("pretrain", config, *keys, "--set", "model.layers=1")
