@@ -136,6 +136,8 @@ def _smaller(value: dict[str, Any], most: dict[str, Any]) -> dict[str, Any]:
         if isinstance(section, dict):
             given = section.get(key)
             section[key] = min(given, largest) if isinstance(given, int | float) else largest
+    if value.get("folds"):
+        value["folds"] = 2
     return value
 
 

@@ -19,7 +19,7 @@ from bertcli.tokenizer.pieces import BLANK
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.wordpiece import NAMES
 
-_USUAL = NAMES["mask_token"]
+USUAL_MASK = NAMES["mask_token"]
 """The text that stands for the model's own mask token, whatever its name."""
 
 
@@ -81,8 +81,8 @@ def fill_masks(
 
     def encode(some: list[Line]) -> list[Row]:
         mask = loaded.tokenizer.mask_token
-        if not said and mask != _USUAL and any(_USUAL in line.text for line in some):
-            said.append(f"{_USUAL} is read as {mask}, the mask token of this model")
+        if not said and mask != USUAL_MASK and any(USUAL_MASK in line.text for line in some):
+            said.append(f"{USUAL_MASK} is read as {mask}, the mask token of this model")
             say(said[0])
         return filler.encode(some)
 
@@ -114,7 +114,7 @@ class MaskFiller:
     def encode(self, lines: Sequence[Line]) -> list[Row]:
         """The row of each line. Raises `UserError` for a text that has no mask, or is too long."""
         tokenizer, mask = self.tokenizer, self.tokenizer.mask_token
-        texts = [line.text.replace(_USUAL, mask) for line in lines]
+        texts = [line.text.replace(USUAL_MASK, mask) for line in lines]
         rows = []
         for line, text, ids in zip(lines, texts, tokenizer.encode_with_masks(texts), strict=True):
             if mask not in text and text.strip():
@@ -133,7 +133,7 @@ class MaskFiller:
     def read(self, line: Line) -> ReadRow:
         """The row of a line and its words; each mask is a word. Raises `UserError` as `encode`."""
         (row,), tokenizer = self.encode([line]), self.tokenizer
-        text = line.text.replace(_USUAL, tokenizer.mask_token)
+        text = line.text.replace(USUAL_MASK, tokenizer.mask_token)
         (placed,) = tokenizer.encode_with_spans([text], masks=True)
         return ReadRow(row, tuple(split_words(text, placed.spans, tokenizer.frame.a_starts)), 0)
 
@@ -193,7 +193,7 @@ def _top_predictions(
 def _filled(text: str, masks: list[list[Prediction]], tokenizer: Tokenizer) -> FilledText:
     """The user's text with the likeliest piece for each mask, joined as the tokenizer would have cut it."""
     mask = tokenizer.mask_token
-    filled, *parts = text.replace(_USUAL, mask).split(mask)
+    filled, *parts = text.replace(USUAL_MASK, mask).split(mask)
     for predictions, part in zip(masks, parts, strict=True):
         best = predictions[0]
         if tokenizer.continuation[best.id]:

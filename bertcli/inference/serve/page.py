@@ -20,6 +20,7 @@ from bertcli.folders.sentence_transformers import read_pooling
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.attention import attention_of
 from bertcli.inference.attributions import Decision, Parts, attribute_in_parts, decide
+from bertcli.inference.fill_mask import USUAL_MASK
 from bertcli.inference.inputs import example_of
 from bertcli.inference.lines import Line
 from bertcli.inference.predict import Runner, runner_of
@@ -109,8 +110,7 @@ class Form(ABC):
             while work.made is None:
                 await self.models.ask(self._in_parts, [work])
         except UserError as error:
-            values = {"title": self.parts[name], "reason": str(error), "part": name}
-            return fragment(_TEMPLATE, values, "missing")
+            return fragment(_TEMPLATE, {"title": self.parts[name], "reason": error, "part": name}, "missing")
         return work.made
 
     def steps(self, name: str, asked: Asked) -> Parts[str]:
@@ -175,7 +175,7 @@ class Filling(Form):
     """A text with masks."""
 
     kind, what, source, listed = "fill-mask", "masked words", "masks", "word"
-    fields = (Field("text", "text", "with [MASK] for each word that the model shall find"),)
+    fields = (Field("text", "text", f"with {USUAL_MASK} for each word that the model shall find"),)
 
     async def answer(self, asked: Asked) -> _Given:
         (found,) = await self.models.queue.ask(self.answers, [(_line(asked), TOP_K)])
