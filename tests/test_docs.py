@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bertcli.cli.main import GROUPS
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import check_config
 from bertcli.config.schema import PretrainConfig
@@ -48,6 +49,13 @@ def test_a_way_through_the_code_names_as_many_files_as_it_says(way: str) -> None
 def test_each_link_leads_to_a_file(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_has_every_command_in_the_groups_of_the_help() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for heading, commands in GROUPS.items():
+        (row,) = re.findall(rf"^\| {heading} \| (.*) \|$", text, flags=re.MULTILINE)
+        assert {*commands} <= {*re.findall(r"`([\w-]+)`", row)}
 
 
 @pytest.fixture(scope="session")
