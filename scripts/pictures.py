@@ -27,7 +27,7 @@ from selenium import webdriver
 from selenium.webdriver.support.wait import WebDriverWait
 
 DOCS = Path(__file__).parents[1] / "docs"
-MESSAGE = "You have won a prize! Call now to claim it, or see you at six."
+MESSAGE = "You won! Call 0800 123456 now to claim your prize."
 SENTENCE = "She looked at him, and he told her that the old garden was hers."
 WIDTH = 1080
 HEIGHTS = {
@@ -105,7 +105,7 @@ def take(browser: webdriver.Chrome, address: str, height: int) -> bytes:
     light = {"name": "prefers-color-scheme", "value": "light"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [light]})
     browser.get(address)
-    idle = "const place = document.getElementById('answers'); return !place || place.querySelector('.why')"
+    idle = "return !document.getElementById('ask') || document.querySelector('#answers .why')"
     WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(idle))
     return base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
 

@@ -84,7 +84,7 @@ def predict(
     --annotations writes entities as a tool for annotation reads them, to be corrected there and learned from:
     a .jsonl (doccano, prodigy, spacy), a .json (label-studio) or a new folder (brat).
 
-    Example: bertcli predict runs/spam "You have won a prize" "See you at six"
+    Example: bertcli predict runs/spam "Call 0800 123456 to claim your prize" "See you at six"
     """
     from bertcli.inference import annotations as tools
     from bertcli.inference import inputs, outputs, predict

@@ -35,7 +35,7 @@ COMMANDS = (
     ("pretrain", "quickstart"),
     ("predict-mask", "runs/quickstart", "--input", "quickstart-sentences", "--top-k", "1"),
     ("finetune", "spam"),
-    ("predict", "runs/spam", "You have won a prize", "See you at six"),
+    ("predict", "runs/spam", "Call 0800 123456 to claim your prize", "See you at six"),
 )
 SHOWN = 3
 """Last lines of a command's output that are printed."""
