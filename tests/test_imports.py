@@ -79,7 +79,7 @@ def test_a_circle_is_found() -> None:
     assert set(find_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
 
 
-def test_rooms_are_few_and_nothing_lies_loose() -> None:
+def test_folders_are_few_and_nothing_lies_loose() -> None:
     assert {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))} == ROOMS
     assert {path.stem for path in PACKAGE.glob("*.py")} == LOOSE
     assert len(FILES) <= 290

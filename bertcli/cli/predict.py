@@ -165,7 +165,8 @@ def suggest(
     that the first ten are a good choice of ten.
 
     The uncertainty is that of the two likeliest labels; with several labels a text, that of the least sure
-    label; for entities, the mean over the words. A regression has none. Files of any size are streamed.
+    label; for entities, that of the geometric mean over the words. A regression has none. Files of any size
+    are streamed.
 
     Example: bertcli suggest runs/spam new.csv -n 5 --output next.csv
     """

@@ -1,13 +1,13 @@
-"""Random small faults in the code: how many of them do the tests of their own room find?
+"""Random small faults in the code: how many of them do the tests of their own folder find?
 
-    python scripts/check/mutants.py TREE [--number 100] [--seed 0] [--rooms ROOM ...] [--processes 2]
+    python scripts/check/mutants.py TREE [--number 100] [--seed 0] [--folders FOLDER ...] [--processes 2]
 
 TREE is a checkout. A fault (a mutant) is one changed operator or number, such as `<=` in place of `<`, drawn
-from all such places in the rooms. It is written into a copy of the tree, and the tests of the room, which are
-in tests/ROOM, run to their first failure: those of a file of the same name first, because they find most
+from all such places in the folders. It is written into a copy of the tree, and the tests in tests/FOLDER
+run to their first failure: those of a file of the same name first, because they find most
 faults, then all. A mutant that no test finds is printed with its place. The last line gives the share of
 those that were found. Some mutants change nothing that can be seen, so that 100 % is out of reach. Before
-all this the tests of each room run once without a mutant, and must pass.
+all this the tests of each folder run once without a mutant, and must pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-ROOMS = ("batches", "objectives", "tasks", "training", "tokenizer", "folders")
+FOLDERS = ("batches", "objectives", "tasks", "training", "tokenizer", "folders")
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="},
     **{"in": "not in", "not in": "in", "is": "is not", "is not": "is", "and": "or", "or": "and"},
@@ -45,7 +45,7 @@ LONGEST = 900
 class Mutant:
     """The replacement of characters `start` to `end` of a file by `text`."""
 
-    room: str
+    folder: str
     path: Path
     """The file, relative to the tree."""
     line: int
@@ -54,8 +54,8 @@ class Mutant:
     text: str
 
 
-def mutants_of(path: Path, room: str, tree: Path) -> Iterator[Mutant]:
-    """All mutants of a file of a room, in the order of the syntax tree."""
+def mutants_of(path: Path, folder: str, tree: Path) -> Iterator[Mutant]:
+    """All mutants of a file of a folder, in the order of the syntax tree."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines(keepends=True)
     starts = [0]
@@ -66,7 +66,7 @@ def mutants_of(path: Path, room: str, tree: Path) -> Iterator[Mutant]:
         """The character at a place, whose column counts bytes."""
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
-    mutant = partial(Mutant, room, path.relative_to(tree))
+    mutant = partial(Mutant, folder, path.relative_to(tree))
 
     def between(left: ast.expr, right: ast.expr) -> Iterator[Mutant]:
         first, last = at(left.end_lineno or 0, left.end_col_offset or 0), at(right.lineno, right.col_offset)
@@ -125,14 +125,14 @@ def passes(tree: Path, *tests: Path) -> bool:
 
 
 def is_found(mutant: Mutant, tree: Path) -> bool:
-    """True if a test of the room fails with the mutant in this copy of the tree."""
+    """True if a test of the folder fails with the mutant in this copy of the tree."""
     path = tree / mutant.path
     source = path.read_text(encoding="utf-8")
     path.write_text(source[: mutant.start] + mutant.text + source[mutant.end :], encoding="utf-8")
-    room = tree / "tests" / mutant.room
+    folder = tree / "tests" / mutant.folder
     try:
-        nearest = sorted(room.rglob(f"test_{path.name}"))
-        return bool(nearest and not passes(tree, *nearest)) or not passes(tree, room)
+        nearest = sorted(folder.rglob(f"test_{path.name}"))
+        return bool(nearest and not passes(tree, *nearest)) or not passes(tree, folder)
     finally:
         path.write_text(source, encoding="utf-8")
 
@@ -142,18 +142,18 @@ def main() -> None:
     parser.add_argument("tree", type=Path)
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rooms", nargs="+", default=list(ROOMS))
+    parser.add_argument("--folders", nargs="+", default=list(FOLDERS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     files = [
-        (path, room)
-        for room in options.rooms
-        for path in sorted((options.tree / "bertcli" / room).rglob("*.py"))
+        (path, folder)
+        for folder in options.folders
+        for path in sorted((options.tree / "bertcli" / folder).rglob("*.py"))
     ]
-    every = [mutant for path, room in files for mutant in mutants_of(path, room, options.tree)]
+    every = [mutant for path, folder in files for mutant in mutants_of(path, folder, options.tree)]
     chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))
     with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as folder,
+        tempfile.TemporaryDirectory(prefix="mutants-") as copies,
         ThreadPoolExecutor(options.processes) as pool,
     ):
         trees: SimpleQueue[Path] = SimpleQueue()
@@ -162,7 +162,7 @@ def main() -> None:
             return NO_CODE if Path(path) == options.tree else set()
 
         for number in range(options.processes):
-            tree = Path(folder) / str(number)
+            tree = Path(copies) / str(number)
             shutil.copytree(options.tree, tree, ignore=ignored)
             trees.put(tree)
 
@@ -173,10 +173,12 @@ def main() -> None:
             finally:
                 trees.put(tree)
 
-        rooms = [lambda tree, room=room: passes(tree, tree / "tests" / room) for room in options.rooms]
-        for room, passed in zip(options.rooms, pool.map(in_a_copy, rooms), strict=True):
+        folders = [
+            lambda tree, folder=folder: passes(tree, tree / "tests" / folder) for folder in options.folders
+        ]
+        for folder, passed in zip(options.folders, pool.map(in_a_copy, folders), strict=True):
             if not passed:
-                sys.exit(f"error: the tests of {room} fail without a mutant")
+                sys.exit(f"error: the tests of {folder} fail without a mutant")
         tries = [lambda tree, mutant=mutant: is_found(mutant, tree) for mutant in chosen]
         found = 0
         for number, (mutant, is_) in enumerate(zip(chosen, pool.map(in_a_copy, tries), strict=True), start=1):
