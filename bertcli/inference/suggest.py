@@ -27,8 +27,8 @@ from bertcli.model.task_models import HeadModel, pool
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
 from bertcli.tasks.examples import AnyExample
-from bertcli.tasks.label_cells import one_spelling
 from bertcli.tasks.supervised import LabeledBatch
+from bertcli.tasks.table import one_spelling
 
 CANDIDATES = 3
 """Rows that the choice is made from, for each row that is asked for."""

@@ -10,6 +10,7 @@ from bertcli.config.yaml_text import scalar
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
 from bertcli.tasks.label_cells import bits, flags_of, is_flag, is_tick, written_list
+from bertcli.tasks.table import number_in
 
 _TEXT_NAMES = (
     *("text", "sentence", "content", "message", "review", "body", "tweet", "comment", "post", "document"),
@@ -54,12 +55,12 @@ class Column:
     @cached_property
     def is_number(self) -> bool:
         """True if all values are numbers; numbers written as text count too."""
-        return bool(self.values) and all(_number(value) is not None for value in self.values)
+        return bool(self.values) and all(number_in(value) is not None for value in self.values)
 
     @cached_property
     def numbers(self) -> list[float]:
         """The values of a column of numbers."""
-        return [number for value in self.values if (number := _number(value)) is not None]
+        return [number for value in self.values if (number := number_in(value)) is not None]
 
     @property
     def is_string(self) -> bool:
@@ -231,13 +232,3 @@ def _items(value: Any) -> list[Any] | None:
         return value if isinstance(value, list) else None
     found = written_list(value)
     return bits(value) if found is None else found
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if abs(number) < float("inf") else None

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import math
 import re
 import sys
 import textwrap
@@ -13,12 +12,11 @@ from typing import Any
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.table import BadRow, Row, SkippedRow, Table, each, scalar_text
+from bertcli.tasks.table import BadRow, Row, SkippedRow, Table, each, number_in, one_spelling, scalar_text
 from bertcli.tasks.tags import is_tag, named
 
 SEPARATORS = (",", "|", ";", "/", "&", "+")
 """Characters that can separate labels in a field."""
-_WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d*)?|[Tt]rue|[Ff]alse"""
 _LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?+\s*+", re.DOTALL)
 """The inside of a list. Possessive quantifiers let a long field that is no list fail at once."""
@@ -35,18 +33,12 @@ _FLAGS = {
     "n": False,
     "y": True,
 }
-_TICKS = frozenset("xX✓✔☑✗✘*+")
+_TICKS = frozenset("xX✓✔☑*+")
 _BITS = re.compile(r"[01](?:\.0*+)?+(?:(?:\s*+[,;|]\s*+|\s++)[01](?:\.0*+)?+){2,}+")
 _NO_LABEL = "without a label (task.skip_labels)"
 _FREQUENT, _ALONE = 0.05, 0.5
 """Least shares for a separator to divide labels: of the labels that contain it, and of the parts of these
 labels that also stand alone."""
-
-
-def one_spelling(label: str) -> str:
-    """The label, with `1` for `1.0`: spreadsheets and data frames write whole numbers like this."""
-    whole = _WHOLE.fullmatch(label)
-    return whole[1] if whole else label
 
 
 def written_list(text: str) -> list[Any] | None:
@@ -281,11 +273,8 @@ def read_labels(row: Row, column: str, settings: TaskSettings) -> str | tuple[st
 def read_number(row: Row, column: str, settings: TaskSettings) -> float:
     """The number in a column. Raises `BadRow` if it is none, or not finite."""
     value, where = row.value(column), f"{row.where}, column {column!r}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, bool) or not math.isfinite(number):
+    number = number_in(value)
+    if number is None:
         shown = textwrap.shorten(repr(value), 60, placeholder="...")
         if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
             point = value.strip().replace(",", ".")

@@ -1,7 +1,6 @@
 """Labels -> likely mistakes: in how labels are written, and in rows whose label a model finds unlikely."""
 
 import json
-import math
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.label_cells import separator_of
 from bertcli.tasks.registry import TASKS
+from bertcli.tasks.table import number_in
 
 _MISSING = frozenset(
     ["nan", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "nat", "missing", "undefined", "-", "?", "."]
@@ -93,22 +93,14 @@ def _spellings(total: Counter[str]) -> Iterator[Finding]:
 
 def _bare(label: str) -> str:
     """The normalized label: equal for two spellings of one label."""
-    if (number := _number(label)) is not None:
+    if (number := number_in(label)) is not None:
         return repr(number)
     plain = unicodedata.normalize("NFKC", label).casefold()
     return "".join(c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
 
 
-def _number(label: str) -> float | None:
-    try:
-        number = float(label)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _two_kinds(total: Counter[str]) -> Iterator[Finding]:
-    numbers = {label: count for label, count in total.items() if _number(label) is not None}
+    numbers = {label: count for label, count in total.items() if number_in(label) is not None}
     others = {label: n for label, n in total.items() if label not in numbers and not _is_missing(label)}
     if numbers and others:
         fewer = min(numbers, others, key=lambda each: sum(each.values()))
@@ -133,7 +125,7 @@ def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> 
         around = [
             example.where
             for example in examples
-            if isinstance(example, TextExample) and _as_written(example, settings) != example.label
+            if isinstance(example, TextExample) and _has_blanks(example, settings)
         ]
         if around:
             yield Finding(
@@ -143,11 +135,11 @@ def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> 
             )
 
 
-def _as_written(example: TextExample, settings: TaskSettings) -> Any:
-    """The text in the label's field; for a value of JSON or Parquet that is not text, the label itself."""
+def _has_blanks(example: TextExample, settings: TaskSettings) -> bool:
+    """True if the label's field is text with blanks around it."""
     columns, (label,) = example.columns, settings.label_columns or (None,)
     value = columns.get(label) if isinstance(label, str) else list(columns.values())[label or 0]
-    return value if isinstance(value, str) else example.label
+    return isinstance(value, str) and value != value.strip()
 
 
 def _named(labels: Mapping[str, int]) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 from bertcli.config.task import LABEL_LINES, TaskSettings
 from bertcli.config.yaml_text import scalar
 from bertcli.tasks.columns import Column, Recognized, Sample, label_columns, names_of, text_column, text_pair
-from bertcli.tasks.label_cells import flags_of, is_flag, one_spelling, separator_of
+from bertcli.tasks.label_cells import flags_of, is_flag, separator_of
 from bertcli.tasks.labels import mark_of_no_label
 from bertcli.tasks.rows import open_label_lines
-from bertcli.tasks.table import LabeledFile, Row
+from bertcli.tasks.table import LabeledFile, Row, one_spelling
 
 _FEW_VALUES = 20
 """Largest number of different whole numbers that are classes; a label with more of them is a measure."""

@@ -8,7 +8,7 @@ from bertcli.config.task import ClassWeights, TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example, TextExample
 from bertcli.tasks.facts import facts_of
-from bertcli.tasks.label_cells import one_spelling
+from bertcli.tasks.table import number_in, one_spelling
 
 _LISTED = 20
 """Number of labels that a message names."""
@@ -33,7 +33,7 @@ def class_labels(examples: Iterable[Example], settings: TaskSettings) -> tuple[s
     columns = [column for column in settings.label_columns if isinstance(column, str)]
     declared = settings.label_names or (columns if len(columns) > 1 else None)
     found = set(counts)
-    if declared is not None and (settings.multi_label or found <= set(declared)):
+    if declared is not None and (settings.multi_label or (len(found) > 1 and found <= set(declared))):
         return tuple(name for name in declared if settings.multi_label or name in found)
     if len(found) < (1 if settings.multi_label else 2):
         what = f"the label {next(iter(found))!r}" if found else "no label"
@@ -115,11 +115,8 @@ def kept_outputs(before: Sequence[str], after: Sequence[str]) -> str:
 
 def _order(label: str) -> tuple[float, str]:
     """Numbers first, by value; then words."""
-    try:
-        number = float(label)
-    except ValueError:
-        return math.inf, label
-    return (math.inf if math.isnan(number) else number), label
+    number = number_in(label)
+    return (math.inf if number is None else number), label
 
 
 def label_weights(

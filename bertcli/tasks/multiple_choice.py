@@ -17,12 +17,12 @@ from bertcli.system.remote import InputPath
 from bertcli.system.terminal import percent, short
 from bertcli.tasks import shown
 from bertcli.tasks.examples import ChoiceExample
-from bertcli.tasks.label_cells import one_spelling, written_list
+from bertcli.tasks.label_cells import written_list
 from bertcli.tasks.lists import recognize_choices
 from bertcli.tasks.row_words import Part, ReadRow, read_parts, text_places
 from bertcli.tasks.rows import parse_json
 from bertcli.tasks.supervised import NEVER, Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
-from bertcli.tasks.table import BadRow, Table, each, scalar_text
+from bertcli.tasks.table import BadRow, Table, each, one_spelling, scalar_text
 from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.verdict import Verdict, share_verdict
 from bertcli.tokenizer.frame import Frame, Row, longest_first

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bertcli.config.task import Column
 from bertcli.system.errors import UserError
-from bertcli.tasks.examples import AnyExample, Example
-from bertcli.tasks.label_cells import one_spelling
+from bertcli.tasks.examples import AnyExample, Example, TextExample
+from bertcli.tasks.table import one_spelling
 
 Texts = tuple[str, ...]
 """What rows have in common that are on one side of a split: texts, or the value of `task.group`."""
@@ -29,7 +29,7 @@ def split_dev(
     The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
     the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
     there are too few first texts. Copies of a text are on both sides only if dev would otherwise be empty.
-    Dev has `fraction` of each class. Train has at least one text of each class, and a row of each label and
+    Dev has `fraction` of each class, and about that of each label of several. Train has at least one text of each class, and a row of each label and
     tag.
 
     With `group`, it is the rows of a group that are on the same side; dev has about `fraction` of each label.
@@ -41,6 +41,8 @@ def split_dev(
     different = len(set(contents))
     if group is not None:
         dev = _dev_groups(examples, fraction, seed, groups=contents)
+    elif any(isinstance(example.answer, tuple) and isinstance(example, TextExample) for example in examples):
+        dev = _dev_groups(examples, fraction, seed, groups=[example.query for example in examples])
     else:
         dev = _dev_rows(examples, fraction, seed, contents=[example.query for example in examples])
         dev = dev or _dev_rows(examples, fraction, seed, contents=contents)

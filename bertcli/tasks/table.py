@@ -1,6 +1,8 @@
 """The rows of a table of any format; columns are found by the names or numbers of a config."""
 
 import difflib
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,6 +11,8 @@ from bertcli.config.task import Column, TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report
+
+_WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
 def quiet(line: str) -> None:
@@ -160,6 +164,23 @@ def check_names(path: InputPath, names: Sequence[str]) -> tuple[str, ...]:
             "another name"
         )
     return named
+
+
+def one_spelling(label: str) -> str:
+    """The label, with `1` for `1.0`: spreadsheets and data frames write whole numbers like this."""
+    whole = _WHOLE.fullmatch(label)
+    return whole[1] if whole else label
+
+
+def number_in(value: Any) -> float | None:
+    """The finite number in a cell; None for anything else, also for `1_000`, which is one in Python alone."""
+    if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def scalar_text(value: Any, where: str) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
-from bertcli.tasks.table import BadRow
+from bertcli.tasks.table import BadRow, one_spelling
 
 _TO_BIO = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B"}
 """BIOES (IOBES) marks the last word of an entity with E and a single word with S; BILOU uses L and U."""
@@ -33,17 +34,23 @@ def named(label: str, settings: TaskSettings, where: str, what: str = "label") -
 
     Raises `UserError` for a number without a name, or a label that is neither.
     """
-    names = settings.label_names
-    if names is None or label in names or label in (settings.skip_labels or ()):
-        return label
-    if label.isdecimal() and int(label) < len(names):
+    names, skipped = settings.label_names, settings.skip_labels or ()
+    known = _spelled((*(names or ()), *skipped))
+    if names is None or label in known:
+        return known.get(label, label)
+    by_number = not any(one_spelling(name).isdecimal() for name in names)  # 1 is a name there, not the second
+    if by_number and label.isdecimal() and int(label) < len(names):
         return names[int(label)]
     is_mark = label == "-1" and what == "label"
     marks = '; if it says that there is no label: task.skip_labels: ["-1"]' if is_mark else ""
-    raise UserError(
-        f"{where}: the {what} {label!r} is no name of task.label_names, and no number of one, 0 to "
-        f"{len(names) - 1}{marks}"
-    )
+    number = f", and no number of one, 0 to {len(names) - 1}" if by_number else ""
+    raise UserError(f"{where}: the {what} {label!r} is no name of task.label_names{number}{marks}")
+
+
+@cache
+def _spelled(labels: tuple[str, ...]) -> dict[str, str]:
+    """Each of these labels by the one spelling that labels of files are given."""
+    return {one_spelling(label): label for label in labels}
 
 
 def read_tags(tags: Sequence[str], settings: TaskSettings, where: str) -> tuple[str, ...]:

@@ -40,9 +40,10 @@ def test_with_ticks_a_mark_says_that_a_label_fits(tmp_path: Path, mark: str):
     path = write(tmp_path / "a.csv", f"text,food,tech,travel\na,{mark},,{mark}\nb,,0,no\n")
     found = read(path, settings(**COLUMNS, ticks=True))
     assert [each.label for each in found] == [("food", "travel"), ()]
-    path = write(tmp_path / "b.csv", f"text,food,tech,travel\na,{mark},?,\n")
-    with pytest.raises(UserError, match=r"column 'tech': \? is neither 0 nor 1"):
-        read(path, settings(**COLUMNS, ticks=True))
+    for no in "?✗✘":
+        path = write(tmp_path / "b.csv", f"text,food,tech,travel\na,{mark},{no},\n")
+        with pytest.raises(UserError, match=rf"column 'tech': \{no} is neither 0 nor 1"):
+            read(path, settings(**COLUMNS, ticks=True))
 
 
 def test_an_object_has_a_0_or_1_for_each_label(tmp_path: Path):

@@ -25,6 +25,13 @@ def doubts(train: list[str], dev: list[str] | None = None) -> list[Finding]:
     return label_doubts(counts, examples, settings())
 
 
+@pytest.mark.parametrize(("written", "label"), [("0", "ham"), ("1.0", "1"), (" ham", "ham")])
+def test_only_blanks_are_blanks_around_a_label(written: str, label: str) -> None:
+    examples = {"train": [TextExample("", {"label": written}, ("a",), label)]}
+    found = label_doubts({"train": Counter([label])}, examples, settings())
+    assert ["blanks around" in each.problem for each in found] == [True] * (written != written.strip())
+
+
 @pytest.mark.parametrize(
     ("labels", "said"),
     [

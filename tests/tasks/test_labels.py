@@ -60,6 +60,11 @@ def test_tasks_whose_outputs_have_no_names(given: TaskSettings):
     ("examples", "given", "message"),
     [
         (texts("ham", "ham"), settings(), "task.train: every row has the label 'ham'; does task.label name"),
+        (
+            texts("spam", "spam"),
+            settings(label_names=["ham", "spam"]),
+            "task.train: every row has the label 'spam'",
+        ),
         (texts((), ()), settings(multi_label=True), "task.train: every row has no label"),
         ([sentence("O", "O")], words(), "task.train: every word has the tag O"),
     ],

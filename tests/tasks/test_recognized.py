@@ -112,6 +112,15 @@ def test_of_several_texts_one_is_taken_and_the_others_are_named(tmp_path: Path) 
     assert "or heading; or a pair: [body, heading]" in found.comments["text"]
 
 
+def test_codes_with_an_underscore_are_no_numbers(tmp_path: Path) -> None:
+    rows = [
+        ("code", "text"),
+        *((f"{1 + i % 3}_{1 + i % 2}", text) for i, (_, text) in enumerate(messages(30))),
+    ]
+    found = find_task(seen(write_csv(tmp_path / "x.csv", rows)))
+    assert (found.keys["type"], found.keys["label"]) == ("classification", "code")
+
+
 def test_whole_numbers_are_classes_that_may_be_measures(tmp_path: Path) -> None:
     rows = [("stars", "review"), *((i % 5, text) for i, (_, text) in enumerate(messages(30)))]
     found = find_task(seen(write_csv(tmp_path / "x.csv", rows)))
