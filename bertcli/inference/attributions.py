@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertcli.inference.predict import Runner, only_numbers
+from bertcli.inference.predict import Answers, AsRead, Runner, only_numbers
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import Example
 from bertcli.tasks.row_words import ReadRow
@@ -25,6 +25,37 @@ def completed(parts: Parts[Made]) -> Made:
             next(parts)
         except StopIteration as end:
             return end.value
+
+
+class Work:
+    """A long computation in parts, each of which yields the number of its tokens before it is computed.
+
+    `made`: the result; None: it is not complete.
+    """
+
+    def __init__(self, parts: Generator[int, None, Any]) -> None:
+        self._parts, self.tokens, self.made = parts, 0, None
+
+    def advance(self) -> None:
+        """Compute the next part."""
+        try:
+            self.tokens = next(self._parts)
+        except StopIteration as end:
+            self.made = end.value
+
+
+class InParts(Answers):
+    """A `Work` -> None, after one more of its parts; other questions are answered between two parts."""
+
+    together = False
+
+    def encode(self, question: Work) -> AsRead:
+        if not question.tokens:
+            question.advance()
+        return AsRead(question, question.tokens)
+
+    def compute(self, several: Sequence[AsRead]) -> list[None]:
+        return [each.content.advance() for each in several]
 
 
 _SHOWN = 12

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from bertcli.batches.batch import batch_of
 from bertcli.batches.share import in_parts
 from bertcli.config.task import TaskSettings
 from bertcli.folders.lengths import LongRows
@@ -161,8 +162,10 @@ class Runner:
 
     def _compute(self, items: list[Item]) -> list[Tensor]:
         batch = LabeledBatch(tuple(items), self.tokenizer.pad_id, self.device)
-        with autocast(self.precision, self.device):
-            logits = self.model(*batch.rows)
+        rows = [row for item in items for row in item.rows]
+        parts = [rows[start : start + self.batch_size] for start in range(0, len(rows), self.batch_size)]
+        with autocast(self.precision, self.device):  # several parts: an item of more rows than a batch
+            logits = torch.cat([self.model(*batch_of(part, batch.pad_id, self.device)) for part in parts])
         self.watch(logits, batch)
         logits = logits.float().cpu()
         return self.task.split_logits(logits if self.in_training else only_numbers(logits), batch)

@@ -29,8 +29,8 @@ def split_dev(
     The split depends on seed and content, not on the place of a row. Rows of the same text (questions about
     the same context) are on the same side. So are pairs of the same first text that may be ranked, unless
     there are too few first texts. Copies of a text are on both sides only if dev would otherwise be empty.
-    Dev has `fraction` of each class, and about that of each label of several. Train has at least one text of each class, and a row of each label and
-    tag.
+    Dev has `fraction` of each class, and about that of each label of several. Train has at least one text of
+    each class, and a row of each label and tag.
 
     With `group`, it is the rows of a group that are on the same side; dev has about `fraction` of each label.
 

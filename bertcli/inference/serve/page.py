@@ -19,14 +19,14 @@ from bertcli.folders.model_folder import load_encoder_folder
 from bertcli.folders.sentence_transformers import read_pooling
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.attention import attention_of
-from bertcli.inference.attributions import Decision, Parts, attribute_in_parts, decide
+from bertcli.inference.attributions import Decision, InParts, Parts, Work, attribute_in_parts, decide
 from bertcli.inference.fill_mask import USUAL_MASK
 from bertcli.inference.inputs import example_of
 from bertcli.inference.lines import Line
 from bertcli.inference.predict import Runner, runner_of
 from bertcli.inference.serve.engine import Served
 from bertcli.inference.serve.other_routes import refused
-from bertcli.inference.serve.queue import Answer, Failed, InParts, Overloaded, Work
+from bertcli.inference.serve.queue import Answer, Failed, Overloaded
 from bertcli.inference.serve.routes import OURS, Asked, Models, ranked
 from bertcli.reports.attention import SCRIPTS, heads_section, why_section
 from bertcli.reports.page import content_policy, fragment, page
@@ -203,7 +203,7 @@ class Comparing(Form):
         return ShownAnswer(""), [[(each["text"], each["similarity"]) for each in near]], found
 
     def read(self, asked: Asked) -> ReadRow:
-        return read_texts(self.reader.tokenizer, asked.texts[:1], self.served.longest)
+        return read_texts(self.reader.tokenizer, asked.texts[:1] or [""], self.served.longest)
 
 
 def _line(asked: Asked) -> Line:

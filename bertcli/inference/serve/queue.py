@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.inference.predict import Answers, AsRead
@@ -128,6 +128,8 @@ class Queue:
             )
         if not questions:
             return []
+        if not self.is_alive:
+            raise Failed("the thread that computes has ended: start the server again")
         asked = _Asked(len(questions), uncut)
         with self._changed:
             if self._number + len(questions) > MOST_WAITING:
@@ -163,23 +165,26 @@ class Queue:
 
     def _work(self) -> None:
         while (answers := self._next()) is not None:
-            begun = time.monotonic()
-            some = self._draw(answers)
-            if not some:
-                continue
-            encoded = [each.encoded for each in some if each.encoded is not None]
-            try:
-                values = answers.compute(encoded)
-            except UserError as error:
-                self._fail(some, Failed(str(error)))
-                continue
-            except Exception as error:  # of torch: memory, a device; the next batch may fit
+            if some := self._draw(answers):
+                self._compute(answers, some)
+
+    def _compute(self, answers: Answers, some: Sequence[_Waiting]) -> None:
+        begun = time.monotonic()
+        encoded = [each.encoded for each in some if each.encoded is not None]
+        try:
+            values = answers.compute(encoded)
+        except Exception as error:  # numbers that are none; of torch: memory, a device
+            if len(some) > 1:  # one of them may be what fails
+                for each in some:
+                    self._compute(answers, [each])
+                return
+            if not isinstance(error, UserError):
                 self._failed(error)
-                self._fail(some, Failed("the computation failed"))
-                continue
-            self._give(some, encoded, values)
-            tokens, dropped = (sum(getattr(each, name) for each in encoded) for name in ("tokens", "dropped"))
-            self._seen(Batch(len(some), tokens, dropped, seconds=time.monotonic() - begun))
+            self._fail(some, Failed(str(error) if isinstance(error, UserError) else "the computation failed"))
+            return
+        self._give(some, encoded, values)
+        tokens, dropped = (sum(getattr(each, name) for each in encoded) for name in ("tokens", "dropped"))
+        self._seen(Batch(len(some), tokens, dropped, seconds=time.monotonic() - begun))
 
     def _next(self) -> Answers | None:
         """The kind of answer that has been waited for longest; waits for one. None at the end."""
@@ -267,34 +272,3 @@ class Queue:
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: a second signal ended the server
             asked.loop.call_soon_threadsafe(act)
-
-
-class Work:
-    """A long computation in parts, each of which yields the number of its tokens before it is computed.
-
-    `made`: the result; None: it is not complete.
-    """
-
-    def __init__(self, parts: Generator[int, None, Any]) -> None:
-        self._parts, self.tokens, self.made = parts, 0, None
-
-    def advance(self) -> None:
-        """Compute the next part."""
-        try:
-            self.tokens = next(self._parts)
-        except StopIteration as end:
-            self.made = end.value
-
-
-class InParts(Answers):
-    """A `Work` -> None, after one more of its parts; other questions are answered between two parts."""
-
-    together = False
-
-    def encode(self, question: Work) -> AsRead:
-        if not question.tokens:
-            question.advance()
-        return AsRead(question, question.tokens)
-
-    def compute(self, several: Sequence[AsRead]) -> list[None]:
-        return [each.content.advance() for each in several]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from bertcli.inference.vectors import nearest
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
 
+MOST_CHARACTERS = 16_000_000
+"""Most characters of an answer that repeats texts."""
 MOST_KEYS = 32
 """Most keys of a body, far more than any request has; each wrong one would be an error of its own."""
 OURS = "/v1/bertcli"
@@ -138,7 +141,7 @@ class FillBody(Asking):
     """Texts with masks."""
 
     texts: Texts = Field(description="A text with masks in it, or a list of such texts.")
-    top_k: int = Field(5, description="Number of words for each mask.")
+    top_k: int = Field(5, le=100, description="Number of words for each mask.")
 
 
 class SimilarityBody(Asking):
@@ -179,6 +182,8 @@ class Asked:
             given.setdefault(name, []).append(value.replace("\r\n", "\n"))
         model, form, part = (given.get(name, [""])[0] for name in ("model", "form", "part"))
         lines = [line for value in given.get("lines", ()) for line in value.split("\n") if line.strip()]
+        if len(lines) > MOST_WAITING:
+            raise UserError(f"{len(lines):,} lines; give at most {MOST_WAITING:,}")
         return cls(model or None, form, given.get("text", ()), lines, show=given.get("show", ()), part=part)
 
 
@@ -220,8 +225,14 @@ def add_routes(router: APIRouter, models: Models) -> None:
         """The objects of `bertcli similarity --json`: for each query the nearest texts, the nearest first."""
         served = models.find(body.model, lambda each: each.vectors, "gives vectors")
         queries, texts = listed(body.queries), listed(body.texts)
+        longest = max(map(len, queries)) + max(map(len, texts)) + 100  # names and numbers
+        if len(queries) * min(body.top, len(texts)) * longest > MOST_CHARACTERS:
+            raise UserError(
+                f"the answer could have more than {MOST_CHARACTERS:,} characters, as it repeats the query "
+                "for each text: give a smaller top, or send the queries in several requests"
+            )
         vectors_ND = torch.stack(await models.ask(served.vectors, [*queries, *texts]))
-        return json_response(ranked(queries, texts, vectors_ND, top=body.top))
+        return json_response(await asyncio.to_thread(ranked, queries, texts, vectors_ND, top=body.top))
 
 
 def _decided(answer: Predicted, least: float) -> dict[str, Any]:

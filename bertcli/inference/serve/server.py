@@ -20,9 +20,9 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import HTMLResponse
 from prometheus_client import generate_latest
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bertcli.inference.serve import page as pages
+from bertcli.inference.serve.connection import BODY_SECONDS, IDLE_SECONDS, Connection
 from bertcli.inference.serve.engine import Served
 from bertcli.inference.serve.other_routes import (
     Metrics,
@@ -42,8 +42,6 @@ MOST_BYTES = 2_000_000
 """Largest body of a request."""
 MOST_HELD = 64_000_000
 """Most bytes of all bodies whose requests are not answered yet; their texts take a few times as much."""
-HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 10.0, 30.0, 60
-"""Seconds that a client has for the headers and for the body of a request, and for its next request."""
 GRACE_SECONDS = 0.25
 """Seconds after a signal in which requests still come in: those that were sent before it."""
 OPEN_PATHS = ("/", "/docs", "/health", "/openapi.json")
@@ -129,72 +127,12 @@ class Gate:
         return None
 
     def _has_key(self, scope: Any) -> bool:
-        if self._key is None or (scope["path"] in OPEN_PATHS and scope["method"] == "GET"):
+        if self._key is None or (scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD")):
             return True
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         kind, _, key = given.partition(b" ")
         same = hmac.compare_digest(key.strip(), self._key.encode())
         return same and kind.lower() == b"bearer"
-
-
-class Connection(H11Protocol):
-    """A connection of uvicorn whose client must send its headers in time, and whose request ends with it."""
-
-    task: asyncio.Task[None] | None = None
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def handle_events(self) -> None:
-        super().handle_events()
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.scope["bertcli"] = self  # pyright: ignore[reportGeneralTypeIssues]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self.task is not None and self.cycle is not None and not self.cycle.response_complete:
-            self.task.cancel()
-        super().connection_lost(exc)
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._end_in_time()
-
-    def shutdown(self) -> None:
-        super().shutdown()
-        self._end_in_time()
-
-    def timeout_keep_alive_handler(self) -> None:
-        super().timeout_keep_alive_handler()
-        self._end_in_time()
-
-    def _end_in_time(self) -> None:
-        """Let a closed connection not wait for ever for a client that does not read its answer."""
-        if self.transport.is_closing():
-            self.loop.call_later(BODY_SECONDS, self.transport.abort)
-
-    def _watch(self) -> None:
-        """Begin the time for the headers, or end it if they are there."""
-        waits = self.cycle is None or self.cycle.response_complete
-        if self._timer is not None and not waits:
-            self._timer.cancel()
-            self._timer = None
-        elif self._timer is None and waits and not self.transport.is_closing():
-            self._timer = self.loop.call_later(HEADER_SECONDS, self._refuse_slow)
-
-    def _refuse_slow(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(
-                b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            )
-            self.timeout_keep_alive_handler()
 
 
 def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
@@ -204,6 +142,7 @@ def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
     add_routes(router, models)
     add_other_routes(router, models)
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
     async def health() -> Response:
         """Status 200 while the server answers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -14,11 +15,11 @@ from typing import Any
 import pytest
 
 from bertcli.inference.predict import AsRead, Predictions
+from bertcli.inference.serve import connection as connections
 from bertcli.inference.serve import queue, server
 from tests.inference.serve.serving import Client, opened, serving
 
 KEY = "a key: 1"
-WRONG = ("", "Bearer", "Bearer a key", f"Basic {KEY}", f"Bearer {KEY}1", "Bearer \xe9")
 REQUEST = b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 BODY = {"rows": "the cat"}
 Slow = tuple[Client, threading.Event, list[int]]
@@ -65,10 +66,10 @@ def connected(client: Client) -> Iterator[socket.socket]:
         yield connection
 
 
-def sent(connection: socket.socket, body: object = BODY) -> None:
+def sent(connection: socket.socket, body: object = BODY, path: bytes = b"predict") -> None:
     """Send a whole request."""
     data = json.dumps(body).encode()
-    connection.sendall(REQUEST + b"Content-Length: %d\r\n\r\n" % len(data) + data)
+    connection.sendall(REQUEST.replace(b"predict", path) + b"Content-Length: %d\r\n\r\n" % len(data) + data)
 
 
 def received(connection: socket.socket) -> bytes:
@@ -90,6 +91,7 @@ def test_a_request_without_the_key_is_refused(locked: Client, given: str) -> Non
         assert locked.get(path, Authorization=given).status == 401
     for path in ("/health", "/docs", "/openapi.json"):
         assert locked.get(path).status == 200
+    assert locked.request("HEAD", "/health").status == 200
     assert locked.post("/", {"inputs": "the cat"}).status == 401
 
 
@@ -179,7 +181,7 @@ def test_a_client_that_leaves_is_not_computed(slow: Slow) -> None:
 def test_headers_that_do_not_come_end_the_connection(
     folders: Path, monkeypatch: pytest.MonkeyPatch, part: bytes
 ) -> None:
-    monkeypatch.setattr(server, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
     with serving(opened(folders, "multi-label")) as client, connected(client) as connection:
         connection.sendall(part)
         assert received(connection).startswith(b"HTTP/1.1 408 ")
@@ -188,7 +190,7 @@ def test_headers_that_do_not_come_end_the_connection(
 def test_the_headers_of_a_second_request_have_their_time_too(
     folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
     with serving(opened(folders, "multi-label")) as client, connected(client) as connection:
         sent(connection)
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
@@ -201,6 +203,35 @@ def test_a_body_that_does_not_come_is_refused(folders: Path, monkeypatch: pytest
     with serving(opened(folders, "multi-label")) as client, connected(client) as connection:
         connection.sendall(REQUEST + b"Content-Length: 10\r\n\r\n{")
         assert received(connection).startswith(b"HTTP/1.1 408 ")
+
+
+LARGE = {"model": "vectors", "queries": "the cat " * 3000, "texts": ["a"] * 500, "top": 500}
+"""A request of 28 kB whose answer has 12 MB, more than the system keeps for a client that does not read."""
+
+
+def test_a_client_that_does_not_take_its_answer_is_left(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.2)
+    with serving(opened(folders, "vectors")) as client, connected(client) as connection:
+        sent(connection, LARGE, path=b"similarity")
+        until(lambda: client.server.server_state.connections)
+        until(lambda: not client.server.server_state.connections)
+
+
+def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.1)
+    with serving(opened(folders, "vectors")) as client, connected(client) as connection:
+        sent(connection, LARGE, path=b"similarity")
+        header, _, body = connection.recv(1 << 16).partition(b"\r\n\r\n")
+        left = int(re.findall(rb"content-length: (\d+)", header)[0]) - len(body)
+        while left:
+            time.sleep(0.005)
+            part = connection.recv(1 << 18)
+            assert part
+            left -= len(part)
 
 
 def test_bytes_that_are_no_request_are_refused(locked: Client, capsys: pytest.CaptureFixture[str]) -> None:

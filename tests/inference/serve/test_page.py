@@ -166,6 +166,9 @@ def test_what_a_mask_attends_to_is_shown(client: Client) -> None:
     similar = part(client, "attention", model="vectors", **SIMILAR)
     assert "the cat" not in plain(similar)
     assert '"text": "cat"' in similar
+    assert (
+        asked(client, part="attention", model="vectors", lines="a cat").status == 200
+    )  # no query is an empty one
 
 
 @pytest.mark.parametrize(
@@ -281,6 +284,7 @@ def test_the_page_allows_its_own_server_and_script_alone(client: Client, path: s
         ({"model": "words", "text": "a cat"}, 422, "this text: no [MASK] in 'a cat'"),
         ({"model": "vectors", "text": "a cat"}, 422, "give a query, and texts to compare it with"),
         ({"model": "vectors", "text": "a", "lines": "a\n" * 1024}, 422, "1,025 texts in one request"),
+        ({"model": "choices", "text": "a", "lines": "a\n" * 1025}, 422, "1,025 lines; give at most 1,024"),
         ({"text": ["a"] * 40}, 422, "the body is no form in UTF-8: Max number of fields exceeded"),
     ],
 )

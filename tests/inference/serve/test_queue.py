@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from bertcli.inference.attributions import InParts, Work
 from bertcli.inference.predict import Answers, AsRead
 from bertcli.inference.serve import queue as queues
-from bertcli.inference.serve.queue import Answer, Batch, Failed, InParts, Overloaded, Queue, TooLong, Work
+from bertcli.inference.serve.queue import Answer, Batch, Failed, Overloaded, Queue, TooLong
 from bertcli.system.errors import UserError
 
 
@@ -185,6 +186,21 @@ def test_an_error_of_the_machine_fails_a_batch_and_the_next_one_is_computed(numb
 
     assert values(run(ask, failed=errors.append)) == [2]
     assert [type(error) for error in errors] == [MemoryError if number == 99 else ZeroDivisionError]
+
+
+def test_a_text_that_fails_a_batch_fails_alone() -> None:
+    answers, errors = Echo(), list[BaseException]()
+
+    async def ask(queue: Queue) -> list[Any]:
+        first = await begun(answers, queue)
+        others = [asyncio.create_task(queue.ask(answers, [number])) for number in (2, 99, 3)]
+        await asyncio.sleep(0)
+        answers.go.set()
+        return await asyncio.gather(first, *others, return_exceptions=True)
+
+    _, two, failed, three = run(ask, failed=errors.append)
+    assert (values(two), values(three), type(failed)) == ([2], [3], Failed)
+    assert [type(error) for error in errors] == [MemoryError]
 
 
 def test_no_question_has_no_answer() -> None:

@@ -84,6 +84,16 @@ def test_answers_of_low_probability_are_undecided(client: Client) -> None:
         ("predict", {"rows": ["a"], "min_probability": 0.5}, "--min-probability is for classification"),
         ("fill-mask", {"texts": ["a [MASK]", "the cat"]}, "text 2: no [MASK] in 'the cat'"),
         ("fill-mask", {"texts": "a [MASK]", "top_k": 0}, "--top-k 0: give a number from 1 to"),
+        (
+            "fill-mask",
+            {"texts": "a [MASK]", "top_k": 101},
+            "top_k: Input should be less than",
+        ),
+        (
+            "similarity",
+            {"queries": ["a" * 999] * 500, "texts": ["a"] * 500, "top": 500},
+            "for each text: give",
+        ),
         ("fill-mask", {"texts": "a [MASK]" + " a" * 40}, "text 1: 44 tokens with the special ones, but"),
         ("embed", {}, "texts: Field required"),
         ("embed", {"texts": []}, "texts: List should have at least 1 item"),
