@@ -33,20 +33,23 @@ from bertcli.corpus.engines import Placing, run_stages
 from bertcli.corpus.matching import output_paths
 from bertcli.corpus.pieces import LOGS
 from bertcli.corpus.sample import text_bytes
-from bertcli.folders.mark import Note, write_note
+from bertcli.folders.mark import NOTE, Note, write_note
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, has_file, is_lock, lock_file, plain_text
 from bertcli.system.terminal import Report, counted
 
 LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
+_NOTE_PARTIAL = rf"\.{re.escape(NOTE)}\.[0-9a-f]{{8}}\.partial"
 _OWN = re.compile(
-    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|\.bertcli\.json"
+    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|{re.escape(NOTE)}|{_NOTE_PARTIAL}"
     r"|(plan|shared)\.json(\.\d+\.new)?|decided\.npz(\.\d+\.new)?|mended|judged|text(/[^/]+)?"
     r"|(mended|judged)/\d+(\.(bands|shingles|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
     rf"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|{LOGS}(/.*)?"
 )
 """Names in the folder of the work that the work gives."""
+_CUT_SHARD = re.compile(r"text/([^/]+/)?\d+\.jsonl\.zst\.\d+\.new")
+"""What a kill leaves of a shard."""
 
 
 def clean_corpus(
@@ -112,10 +115,11 @@ def _begun(partial: Path, plan: Plan, report: Report) -> Iterator[None]:
     partial.mkdir(parents=True, exist_ok=True)
     refusal, instead = f"{partial}: is being written by", "wait for it, or name another folder"
     with lock_file(partial / LOCK, refusal, instead):
+        write_note(partial, Note("clean"))  # so that no folder of a corpus takes the work for text
         if has_file(partial / PLAN) and plain_text(partial / PLAN) == plan.text():
             report(f"going on with the interrupted work in {partial}")
         else:
-            _clear(partial, keep=(LOCK,))
+            _clear(partial, keep=(LOCK, NOTE))
             (partial / PLAN).write_text(plan.text(), encoding="utf-8")
         yield
 
@@ -143,14 +147,17 @@ def _clear(partial: Path, keep: Sequence[str]) -> None:
 
 def _publish(partial: Path, out: Path, account: dict[str, Any], page: str) -> None:
     """Leave text and account in the folder, and give it its name."""
-    _clear(partial, keep=(stages.TEXT, LOCK))
+    _clear(partial, keep=(stages.TEXT, LOCK, NOTE))
+    for path in walk(partial):
+        if _CUT_SHARD.fullmatch(str(path.relative_to(partial))):
+            path.unlink()
     text = json.dumps(account, ensure_ascii=False, indent=1)
     (partial / ACCOUNT).write_text(f"{text}\n", encoding="utf-8")
     (partial / PAGE).write_text(page, encoding="utf-8")
-    (partial / LOCK).unlink()
-    names = [str(path.relative_to(partial)) for path in walk(partial) if _is_own(path, partial)]
+    names = {str(path.relative_to(partial)) for path in walk(partial) if _is_own(path, partial)} - {LOCK}
     write_note(partial, Note("clean", {name: [] for name in sorted(names)}))
     os.rename(partial, out)
+    (out / LOCK).unlink()  # not before: without it, a work that was killed here would not be known as ours
 
 
 def _account(folder: Path) -> dict[str, Any]:

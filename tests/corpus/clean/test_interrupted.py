@@ -1,0 +1,48 @@
+"""`bertcli clean` and its files: kills at the end, links, changes while it reads, encodings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertcli.corpus.clean import run
+from bertcli.corpus.clean.run import clean_corpus
+from bertcli.corpus.engines import Placing
+from bertcli.corpus.files import list_files
+from tests.corpus.builds import contents, make_config, short_chapters, silent
+
+SHARD = "text/00000.jsonl.zst"
+
+
+def cleaned(config: Any, out: Path) -> dict[str, Any]:
+    return clean_corpus(config, out, Placing(1, 1), dry_run=False, page=lambda _: "a page", report=silent)
+
+
+def write(folder: Path, *documents: str, encoding: str = "utf-8") -> Path:
+    (folder / "corpus").mkdir()
+    path = folder / "corpus" / "a.txt"
+    path.write_text("\n\n".join(documents), encoding=encoding)
+    return path
+
+
+def killed(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_kills_at_the_end_leave_no_trace(tmp_path: Path, monkeypatch) -> None:
+    text = write(tmp_path, *short_chapters()[:3])
+    config, out = make_config(tmp_path), tmp_path / "corpus" / "out"
+    cleaned(config, tmp_path / "alone")
+    for module, name in ((run, "_account"), (run.os, "rename")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                cleaned(config, out)
+        partial = out.with_name("out.partial")
+        (partial / f"{SHARD}.8072.new").write_bytes(b"cut")
+        (partial / "..bertcli.json.0123abcd.partial").write_text("{")
+        assert [file.path for file in list_files([str(text.parent)])] == [text]
+    cleaned(config, out)
+    assert contents(out) == contents(tmp_path / "alone")
