@@ -37,6 +37,7 @@ from bertcli.folders.mark import NOTE, Note, write_note
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, has_file, is_lock, lock_file, plain_text
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report, counted
 
 LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
@@ -74,14 +75,14 @@ def clean_corpus(
     Raises:
         UserError: the corpus cannot be read; `out` exists; a package of the extra `scale` is missing.
     """
-    partial = out.with_name(f"{out.name}.partial")
     if os.path.lexists(out):
         raise UserError(f"{out}: exists already; name a new folder for the cleaned text")
+    partial = out.with_name(f"{out.name}.partial")
     files = find_corpus(config.corpus, output_paths(config) | {out.resolve(), partial.resolve()})
     for note in corpus_notes(files, config.corpus, report):
         report(note)
     planned = [
-        PlannedFile(str(file.path.resolve()), file.source, record.size, mtime_ns=record.mtime_ns)
+        PlannedFile(_full_name(file.path), file.source, record.size, mtime_ns=record.mtime_ns)
         for file, record in ((file, stat_file(file)) for file in files)
     ]
     plan = Plan(config.corpus, config.clean, planned)
@@ -98,6 +99,11 @@ def clean_corpus(
             return account
         _publish(partial, out, account, page=page(account))
     return account
+
+
+def _full_name(path: InputPath) -> str:
+    """The path from the root; a link keeps its name, whose end says how the file is read."""
+    return str(path.absolute() if isinstance(path, Path) else path)
 
 
 @contextmanager

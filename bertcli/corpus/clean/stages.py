@@ -29,6 +29,7 @@ from bertcli.corpus.clean.folder import (
 from bertcli.corpus.clean.rules import Rule, mended, reason_against, words_of
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.pieces import Stage
+from bertcli.system.errors import UserError
 
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
@@ -73,6 +74,9 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
                 )
         if line:
             lines.append(line)
+    status = planned.input.stat()
+    if (status.st_size, status.st_mtime_ns) != (planned.size, planned.mtime_ns):
+        raise UserError(f"{planned.path}: the file changed while it was read; run the command again")
 
 
 def count_lines(folder: Path, _: int) -> None:

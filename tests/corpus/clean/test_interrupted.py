@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bertcli.corpus.clean import run
+from bertcli.corpus.clean import run, stages
 from bertcli.corpus.clean.run import clean_corpus
+from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.engines import Placing
 from bertcli.corpus.files import list_files
+from bertcli.system.errors import UserError
 from tests.corpus.builds import contents, make_config, short_chapters, silent
 
 SHARD = "text/00000.jsonl.zst"
@@ -46,3 +50,29 @@ def test_kills_at_the_end_leave_no_trace(tmp_path: Path, monkeypatch) -> None:
         assert [file.path for file in list_files([str(text.parent)])] == [text]
     cleaned(config, out)
     assert contents(out) == contents(tmp_path / "alone")
+
+
+def test_a_link_is_read_by_its_own_name(tmp_path: Path) -> None:
+    text = write(tmp_path, *short_chapters()[:2])
+    (tmp_path / "blob").write_bytes(gzip.compress(text.read_bytes()))
+    text.unlink()
+    text.with_name("a.txt.gz").symlink_to(tmp_path / "blob")
+    assert cleaned(make_config(tmp_path), tmp_path / "out")["documents"] == 2
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch) -> None:
+    text = write(tmp_path, *short_chapters()[:2])
+
+    def changing(*given: Any) -> Iterator[str | None]:
+        yield from read_paragraphs(*given)
+        text.write_text("other text")
+
+    monkeypatch.setattr(stages, "read_paragraphs", changing)
+    with pytest.raises(UserError, match=r"a\.txt: the file changed while it was read; run the command again"):
+        cleaned(make_config(tmp_path), tmp_path / "out")
+
+
+def test_the_current_folder_is_no_new_one(tmp_path: Path) -> None:
+    write(tmp_path, "some text")
+    with pytest.raises(UserError, match=r"^\.: exists already; name a new folder"):
+        cleaned(make_config(tmp_path), Path("."))
