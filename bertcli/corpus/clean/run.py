@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.chunks import corpus_notes, find_corpus, stat_file
 from bertcli.corpus.clean import stages
@@ -51,6 +52,8 @@ _OWN = re.compile(
 """Names in the folder of the work that the work gives."""
 _CUT_SHARD = re.compile(r"text/([^/]+/)?\d+\.jsonl\.zst\.\d+\.new")
 """What a kill leaves of a shard."""
+_TELLS_OF_INPUT = ("text_key", "encoding", "encodings", "join_lines")
+"""Keys of a corpus that are not true of its cleaned text."""
 
 
 def clean_corpus(
@@ -244,3 +247,16 @@ def account_lines(account: dict[str, Any]) -> Iterator[str]:
         by = {name: counts["documents"] for name, counts in sources.items() if counts["documents"]}
         each = "" if len(sources) == 1 else f" ({', '.join(f'{name} {n:,}' for name, n in by.items())})"
         yield f"  {rule:<14}{what}{counted(total['documents'], 'document')}{each}"
+
+
+def next_step(corpus: CorpusConfig, out: Path) -> str:
+    """How a config reads the cleaned text in `out`, for a terminal."""
+    keys = [
+        key
+        for key in _TELLS_OF_INPUT
+        if any(getattr(each, key) != CorpusConfig.model_fields[key].default for each in corpus.alone)
+    ]
+    files = out / stages.TEXT / ("NAME" if corpus.sources else "")
+    where = f"files: {files}{' for each source' if corpus.sources else ''}"
+    without = f", and without {', '.join(keys)}" if keys else ""
+    return f"a config reads this text with {where}, format: jsonl{without}"

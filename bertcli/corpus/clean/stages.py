@@ -222,12 +222,14 @@ def write_shard(folder: Path, number: int) -> None:
             begin = int(starts[file])
             if begin >= shard.last or int(starts[file + 1]) <= shard.first:
                 continue
+            # Where the config names other encodings, ASCII reads right in them too.
+            ascii_ = bool(plan.corpus.encodings) or plan.corpus.of(source).encoding != "utf-8"
             own = itertools.islice(documents(folder, file), shard.last - begin)
             for place, (document, lines) in enumerate(own, start=begin):
                 if place >= shard.first and rules[place] == 0:
                     came = {"source": names[source], "file": name, "document": document.number}
                     value = {"text": "\n".join(lines), **came}
-                    out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+                    out.write(json.dumps(value, ensure_ascii=ascii_).encode() + b"\n")
 
 
 def num_files(folder: Path) -> int:

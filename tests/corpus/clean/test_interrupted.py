@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bertcli.corpus.clean import run, stages
-from bertcli.corpus.clean.run import clean_corpus
+from bertcli.corpus.clean.run import clean_corpus, next_step
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.engines import Placing
 from bertcli.corpus.files import list_files
@@ -76,3 +76,21 @@ def test_the_current_folder_is_no_new_one(tmp_path: Path) -> None:
     write(tmp_path, "some text")
     with pytest.raises(UserError, match=r"^\.: exists already; name a new folder"):
         cleaned(make_config(tmp_path), Path("."))
+
+
+def test_the_encoding_of_the_input_reads_the_cleaned_text_too(tmp_path: Path) -> None:
+    chapter = f"{short_chapters()[0]}\nThe café was closed.".encode("latin-1", "ignore").decode("latin-1")
+    write(tmp_path, chapter, encoding="latin-1")
+    config = make_config(tmp_path, encoding="latin-1", document="file", join_lines=True)
+    out = tmp_path / "out"
+    cleaned(config, out)
+    shards = config.corpus.model_copy(update={"format": "jsonl", "join_lines": False})
+    assert next(read_paragraphs(out / SHARD, shards)) == " ".join(chapter.split("\n"))
+    reads = "a config reads this text with files:"
+    assert next_step(config.corpus, out) == (
+        f"{reads} {out}/text, format: jsonl, and without encoding, join_lines"
+    )
+    sources = [{"files": "a", "text_key": "content", "format": "jsonl"}, {"files": "b"}]
+    assert next_step(make_config(tmp_path, files=[], sources=sources).corpus, Path("out")) == (
+        f"{reads} out/text/NAME for each source, format: jsonl, and without text_key"
+    )
