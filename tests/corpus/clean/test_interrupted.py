@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,3 +95,16 @@ def test_the_encoding_of_the_input_reads_the_cleaned_text_too(tmp_path: Path) ->
     assert next_step(make_config(tmp_path, files=[], sources=sources).corpus, Path("out")) == (
         f"{reads} out/text/NAME for each source, format: jsonl, and without text_key"
     )
+
+
+def test_a_copy_of_a_near_copy_names_what_stays(tmp_path: Path) -> None:
+    words = short_chapters()[0].split()
+    near = " ".join([*words[:50], "changed", *words[51:]])
+    write(tmp_path, " ".join(words), near, near.upper())
+    account = cleaned(make_config(tmp_path), tmp_path / "out")
+    (copy,), (other,) = account["examples"]["copies"], account["examples"]["near_copies"]
+    assert (copy["document"], other["document"]) == (3, 2)
+    assert copy["as"] == other["as"]
+    assert copy["as"]["document"] == 1
+    assert copy["similarity"] == other["similarity"] < 1
+    assert json.loads((tmp_path / "out" / "clean.json").read_text(encoding="utf-8")) == account
