@@ -72,8 +72,8 @@ def clean_corpus(
         page: account -> the page that is written beside the text.
 
     Returns:
-        the account, as it stands in `clean.json`: documents and bytes before and after; by rule and source,
-        what it took; examples of each rule.
+        the account, as it stands in `clean.json`: documents and bytes of mended text without shared lines, of
+        all documents and of those that stay; by rule and source, what it took; examples of each rule.
 
     Raises:
         UserError: the corpus cannot be read; `out` exists; a package of the extra `scale` is missing.
