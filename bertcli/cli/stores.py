@@ -52,7 +52,7 @@ def clean(
     Example: bertcli clean quickstart cleaned --dry-run
     """
     from bertcli.config import load, schema
-    from bertcli.corpus.clean.run import account_lines, clean_corpus
+    from bertcli.corpus.clean.run import account_lines, clean_corpus, next_step
     from bertcli.reports.page import page
 
     def made(account: dict[str, Any]) -> str:
@@ -76,6 +76,7 @@ def clean(
         for line in account_lines(account):
             say(line)
         if not dry_run:
+            say(next_step(run.corpus, out))
             print(out)
 
 

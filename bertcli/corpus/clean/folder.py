@@ -35,7 +35,7 @@ CODES: dict[Rule, int] = {rule: number for number, rule in enumerate(get_args(Ru
 """Rule -> its code in arrays, in their order; 0 means that a document stays."""
 COLUMNS = ("rule", "content", "shingles", "bytes", "removed", "mended")
 """What `judged` has of a document: the code of the rule against it, the hash of its words, the number of its
-shingles, the size of its text, and the numbers of removed and of mended lines."""
+shingles, the size of its text without removed lines, and the numbers of removed and of mended lines."""
 PLAN = "plan.json"
 _LEVEL = 3
 """Effort of Zstandard."""

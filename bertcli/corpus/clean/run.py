@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.config.corpus import CorpusConfig
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.chunks import corpus_notes, find_corpus, stat_file
 from bertcli.corpus.clean import stages
@@ -33,20 +34,26 @@ from bertcli.corpus.engines import Placing, run_stages
 from bertcli.corpus.matching import output_paths
 from bertcli.corpus.pieces import LOGS
 from bertcli.corpus.sample import text_bytes
-from bertcli.folders.mark import Note, write_note
+from bertcli.folders.mark import NOTE, Note, write_note
 from bertcli.folders.sealed import walk
 from bertcli.system.errors import UserError
 from bertcli.system.files import disk_errors, has_file, is_lock, lock_file, plain_text
+from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report, counted
 
 LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
+_NOTE_PARTIAL = rf"\.{re.escape(NOTE)}\.[0-9a-f]{{8}}\.partial"
 _OWN = re.compile(
-    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|\.bertcli\.json"
+    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|{re.escape(NOTE)}|{_NOTE_PARTIAL}"
     r"|(plan|shared)\.json(\.\d+\.new)?|decided\.npz(\.\d+\.new)?|mended|judged|text(/[^/]+)?"
     r"|(mended|judged)/\d+(\.(bands|shingles|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
     rf"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|{LOGS}(/.*)?"
 )
 """Names in the folder of the work that the work gives."""
+_CUT_SHARD = re.compile(r"text/([^/]+/)?\d+\.jsonl\.zst\.\d+\.new")
+"""What a kill leaves of a shard."""
+_TELLS_OF_INPUT = ("text_key", "encoding", "encodings", "join_lines")
+"""Keys of a corpus that are not true of its cleaned text."""
 
 
 def clean_corpus(
@@ -65,20 +72,20 @@ def clean_corpus(
         page: account -> the page that is written beside the text.
 
     Returns:
-        the account, as it stands in `clean.json`: documents and bytes before and after; by rule and source,
-        what it took; examples of each rule.
+        the account, as it stands in `clean.json`: documents and bytes of mended text without shared lines, of
+        all documents and of those that stay; by rule and source, what it took; examples of each rule.
 
     Raises:
         UserError: the corpus cannot be read; `out` exists; a package of the extra `scale` is missing.
     """
-    partial = out.with_name(f"{out.name}.partial")
     if os.path.lexists(out):
         raise UserError(f"{out}: exists already; name a new folder for the cleaned text")
+    partial = out.with_name(f"{out.name}.partial")
     files = find_corpus(config.corpus, output_paths(config) | {out.resolve(), partial.resolve()})
     for note in corpus_notes(files, config.corpus, report):
         report(note)
     planned = [
-        PlannedFile(str(file.path.resolve()), file.source, record.size, mtime_ns=record.mtime_ns)
+        PlannedFile(_full_name(file.path), file.source, record.size, mtime_ns=record.mtime_ns)
         for file, record in ((file, stat_file(file)) for file in files)
     ]
     plan = Plan(config.corpus, config.clean, planned)
@@ -97,6 +104,11 @@ def clean_corpus(
     return account
 
 
+def _full_name(path: InputPath) -> str:
+    """The path from the root; a link keeps its name, whose end says how the file is read."""
+    return str(path.absolute() if isinstance(path, Path) else path)
+
+
 @contextmanager
 def _begun(partial: Path, plan: Plan, report: Report) -> Iterator[None]:
     """Prepare the folder of the work, which may be that of an interrupted one."""
@@ -112,10 +124,11 @@ def _begun(partial: Path, plan: Plan, report: Report) -> Iterator[None]:
     partial.mkdir(parents=True, exist_ok=True)
     refusal, instead = f"{partial}: is being written by", "wait for it, or name another folder"
     with lock_file(partial / LOCK, refusal, instead):
+        write_note(partial, Note("clean"))  # so that no folder of a corpus takes the work for text
         if has_file(partial / PLAN) and plain_text(partial / PLAN) == plan.text():
             report(f"going on with the interrupted work in {partial}")
         else:
-            _clear(partial, keep=(LOCK,))
+            _clear(partial, keep=(LOCK, NOTE))
             (partial / PLAN).write_text(plan.text(), encoding="utf-8")
         yield
 
@@ -143,14 +156,17 @@ def _clear(partial: Path, keep: Sequence[str]) -> None:
 
 def _publish(partial: Path, out: Path, account: dict[str, Any], page: str) -> None:
     """Leave text and account in the folder, and give it its name."""
-    _clear(partial, keep=(stages.TEXT, LOCK))
+    _clear(partial, keep=(stages.TEXT, LOCK, NOTE))
+    for path in walk(partial):
+        if _CUT_SHARD.fullmatch(str(path.relative_to(partial))):
+            path.unlink()
     text = json.dumps(account, ensure_ascii=False, indent=1)
     (partial / ACCOUNT).write_text(f"{text}\n", encoding="utf-8")
     (partial / PAGE).write_text(page, encoding="utf-8")
-    (partial / LOCK).unlink()
-    names = [str(path.relative_to(partial)) for path in walk(partial) if _is_own(path, partial)]
+    names = {str(path.relative_to(partial)) for path in walk(partial) if _is_own(path, partial)} - {LOCK}
     write_note(partial, Note("clean", {name: [] for name in sorted(names)}))
     os.rename(partial, out)
+    (out / LOCK).unlink()  # not before: without it, a work that was killed here would not be known as ours
 
 
 def _account(folder: Path) -> dict[str, Any]:
@@ -231,3 +247,16 @@ def account_lines(account: dict[str, Any]) -> Iterator[str]:
         by = {name: counts["documents"] for name, counts in sources.items() if counts["documents"]}
         each = "" if len(sources) == 1 else f" ({', '.join(f'{name} {n:,}' for name, n in by.items())})"
         yield f"  {rule:<14}{what}{counted(total['documents'], 'document')}{each}"
+
+
+def next_step(corpus: CorpusConfig, out: Path) -> str:
+    """How a config reads the cleaned text in `out`, for a terminal."""
+    keys = [
+        key
+        for key in _TELLS_OF_INPUT
+        if any(getattr(each, key) != CorpusConfig.model_fields[key].default for each in corpus.alone)
+    ]
+    files = out / stages.TEXT / ("NAME" if corpus.sources else "")
+    where = f"files: {files}{' for each source' if corpus.sources else ''}"
+    without = f", and without {', '.join(keys)}" if keys else ""
+    return f"a config reads this text with {where}, format: jsonl{without}"

@@ -29,6 +29,7 @@ from bertcli.corpus.clean.folder import (
 from bertcli.corpus.clean.rules import Rule, mended, reason_against, words_of
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.pieces import Stage
+from bertcli.system.errors import UserError
 
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
@@ -73,6 +74,9 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
                 )
         if line:
             lines.append(line)
+    status = planned.input.stat()
+    if (status.st_size, status.st_mtime_ns) != (planned.size, planned.mtime_ns):
+        raise UserError(f"{planned.path}: the file changed while it was read; run the command again")
 
 
 def count_lines(folder: Path, _: int) -> None:
@@ -156,6 +160,8 @@ def decide(folder: Path, _: int) -> None:
             document = stays[near.document]
             rules[document], kept[document] = CODES["near_copies"], stays[near.kept]
             similar[document] = near.similarity
+    # A copy of a near copy is shown as what it is of the document that stays.
+    similar, kept = np.where(rules[kept] == 0, similar, similar[kept]), kept[kept]
     write_arrays(folder / "decided.npz", rules=rules, kept=kept, similar=similar)
 
 
@@ -218,12 +224,14 @@ def write_shard(folder: Path, number: int) -> None:
             begin = int(starts[file])
             if begin >= shard.last or int(starts[file + 1]) <= shard.first:
                 continue
+            # Where the config names other encodings, ASCII reads right in them too.
+            ascii_ = bool(plan.corpus.encodings) or plan.corpus.of(source).encoding != "utf-8"
             own = itertools.islice(documents(folder, file), shard.last - begin)
             for place, (document, lines) in enumerate(own, start=begin):
                 if place >= shard.first and rules[place] == 0:
                     came = {"source": names[source], "file": name, "document": document.number}
                     value = {"text": "\n".join(lines), **came}
-                    out.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+                    out.write(json.dumps(value, ensure_ascii=ascii_).encode() + b"\n")
 
 
 def num_files(folder: Path) -> int:
