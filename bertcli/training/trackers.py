@@ -143,7 +143,11 @@ class MLflow(Tracker):
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
         mlflow = import_module("mlflow")
         self._entities = mlflow.entities
-        uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{entry.folder / 'mlflow.db'}"
+        uri = os.environ.get("MLFLOW_TRACKING_URI")
+        if not uri:
+            # No path in the URI: only SQLAlchemy 2.1 unquotes one, and MLflow creates the quoted folder.
+            os.chdir(entry.folder)
+            uri = "sqlite:///mlflow.db"
         client = self._client = mlflow.MlflowClient(tracking_uri=uri)
         name, tag = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT), f"{PROJECT}.entry"
         experiment = client.get_experiment_by_name(name)

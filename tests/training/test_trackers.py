@@ -108,8 +108,9 @@ def test_a_killed_and_resumed_run_is_one_entry_with_each_step_once(tmp_path: Pat
         pytest.importorskip(module.partition(".")[0])
     text = write_corpus(tmp_path / "corpus.txt", documents=8)
     logging = {"every_steps": 1, "trackers": [name]}
-    config = write_config(tmp_path / "c.yaml", small_config(text, tmp_path / "run", logging=logging))
-    run, folder = RunLayout(tmp_path / "run"), tmp_path / "run" / "trackers" / name
+    run = RunLayout(tmp_path / "what?" / "run%20 50%")  # a URI of this needs quotes
+    config = write_config(tmp_path / "c.yaml", small_config(text, run.root, logging=logging))
+    folder = run.trackers / name
     assert start_and_signal("pretrain", config, run.root, 8, signal.SIGKILL) == -signal.SIGKILL
     while not (folder / "id").exists():  # it begins after the run; when the run is gone, it takes all rows
         time.sleep(0.05)
@@ -129,6 +130,8 @@ def test_a_killed_and_resumed_run_is_one_entry_with_each_step_once(tmp_path: Pat
     assert "verdict: " in texts
     assert "## Corpus" in texts  # of the model card
 
+    assert {each.name for each in tmp_path.iterdir()} <= {"corpus.txt", "c.yaml", "store", "what?"}
+    assert [each.name for each in run.root.parent.iterdir()] == [run.root.name]
     (folder / "notes.txt").write_text("mine")
     assert remove_run(run.root) == [folder / "notes.txt"]
 
