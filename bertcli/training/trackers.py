@@ -255,8 +255,10 @@ class Trackio(Tracker):
     def open(self, entry: Entry) -> None:
         """Create the run. Trackio warns where it fails; `_failed` collects these warnings."""
         os.environ |= {"TRACKIO_DIR": str(entry.folder), "HF_HUB_OFFLINE": "1"}
-        for name in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL", "TRACKIO_WEBHOOK_URL"):
-            os.environ.pop(name, None)
+        # On a network file system Trackio writes other files by default, and SQLite's WAL may fail.
+        os.environ |= {"TRACKIO_STORAGE_MODE": "sqlite", "TRACKIO_SQLITE_JOURNAL_MODE": "DELETE"}
+        for name in ("SPACE_ID", "SERVER_URL", "WEBHOOK_URL", "BUCKET_ID", "DATASET_ID"):
+            os.environ.pop(f"TRACKIO_{name}", None)
         self._module, self._failed, self._step = import_module("trackio"), list[str](), 0
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *others: self._failed.append(str(message))
