@@ -143,7 +143,11 @@ class MLflow(Tracker):
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
         mlflow = import_module("mlflow")
         self._entities = mlflow.entities
-        uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{entry.folder / 'mlflow.db'}"
+        uri = os.environ.get("MLFLOW_TRACKING_URI")
+        if not uri:
+            # No path in the URI: only SQLAlchemy 2.1 unquotes one, and MLflow creates the quoted folder.
+            os.chdir(entry.folder)
+            uri = "sqlite:///mlflow.db"
         client = self._client = mlflow.MlflowClient(tracking_uri=uri)
         name, tag = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT), f"{PROJECT}.entry"
         experiment = client.get_experiment_by_name(name)
@@ -251,8 +255,10 @@ class Trackio(Tracker):
     def open(self, entry: Entry) -> None:
         """Create the run. Trackio warns where it fails; `_failed` collects these warnings."""
         os.environ |= {"TRACKIO_DIR": str(entry.folder), "HF_HUB_OFFLINE": "1"}
-        for name in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL", "TRACKIO_WEBHOOK_URL"):
-            os.environ.pop(name, None)
+        # On a network file system Trackio writes other files by default, and SQLite's WAL may fail.
+        os.environ |= {"TRACKIO_STORAGE_MODE": "sqlite", "TRACKIO_SQLITE_JOURNAL_MODE": "DELETE"}
+        for name in ("SPACE_ID", "SERVER_URL", "WEBHOOK_URL", "BUCKET_ID", "DATASET_ID"):
+            os.environ.pop(f"TRACKIO_{name}", None)
         self._module, self._failed, self._step = import_module("trackio"), list[str](), 0
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *others: self._failed.append(str(message))

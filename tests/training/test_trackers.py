@@ -50,6 +50,7 @@ def in_mlflow(folder: Path) -> tuple[list[Point], str]:
 
 def in_trackio(folder: Path) -> tuple[list[Point], str]:
     with sqlite3.connect(folder / "bertcli.db") as database:
+        assert database.execute("pragma journal_mode").fetchall() == [("delete",)]
         ((config,),) = database.execute("select config from configs").fetchall()
         assert len(database.execute("select distinct run_id from metrics").fetchall()) == 1
         rows = [
@@ -102,14 +103,28 @@ def wait_until_free(folder: Path) -> None:
         pass
 
 
+ELSEWHERE = {
+    "TRACKIO_STORAGE_MODE": "jsonl",  # what `auto` takes on a network file system
+    "TRACKIO_BUCKET_ID": "someone/bucket",
+    "TRACKIO_DATASET_ID": "someone/dataset",
+    "SPACE_REPO_NAME": "space",  # without it, TRACKIO_DATASET_ID does nothing
+}
+"""Variables that lead trackers out of the folder."""
+
+
 @pytest.mark.parametrize("name", TRACKERS)
-def test_a_killed_and_resumed_run_is_one_entry_with_each_step_once(tmp_path: Path, name: Any) -> None:
+def test_a_killed_and_resumed_run_is_one_entry_with_each_step_once(
+    tmp_path: Path, name: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in TRACKERS[name].modules:
         pytest.importorskip(module.partition(".")[0])
+    for variable, value in ELSEWHERE.items():
+        monkeypatch.setenv(variable, value)
     text = write_corpus(tmp_path / "corpus.txt", documents=8)
     logging = {"every_steps": 1, "trackers": [name]}
-    config = write_config(tmp_path / "c.yaml", small_config(text, tmp_path / "run", logging=logging))
-    run, folder = RunLayout(tmp_path / "run"), tmp_path / "run" / "trackers" / name
+    run = RunLayout(tmp_path / "what?" / "run%20 50%")  # a URI of this needs quotes
+    config = write_config(tmp_path / "c.yaml", small_config(text, run.root, logging=logging))
+    folder = run.trackers / name
     assert start_and_signal("pretrain", config, run.root, 8, signal.SIGKILL) == -signal.SIGKILL
     while not (folder / "id").exists():  # it begins after the run; when the run is gone, it takes all rows
         time.sleep(0.05)
@@ -129,6 +144,8 @@ def test_a_killed_and_resumed_run_is_one_entry_with_each_step_once(tmp_path: Pat
     assert "verdict: " in texts
     assert "## Corpus" in texts  # of the model card
 
+    assert {each.name for each in tmp_path.iterdir()} <= {"corpus.txt", "c.yaml", "store", "what?"}
+    assert [each.name for each in run.root.parent.iterdir()] == [run.root.name]
     (folder / "notes.txt").write_text("mine")
     assert remove_run(run.root) == [folder / "notes.txt"]
 

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.model_folder import load_model_folder
 from bertcli.folders.onnx_folder import export_onnx
 from bertcli.folders.onnx_source import read_source
-from bertcli.folders.sentence_transformers import PLAIN, read_pooling
+from bertcli.folders.sentence_transformers import PLAIN, SENTENCE_FILES, read_pooling
 from bertcli.folders.task_folder import folder_task
 from bertcli.inference.fill_mask import MaskFiller, Masks
 from bertcli.inference.opened import Compute, open_encoder, open_task
@@ -213,9 +214,10 @@ def _exported(folder: Path, encoder_alone: bool) -> Path | None:
     import onnx
     import onnxruntime
 
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    state = [(each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in files]
-    versions = [torch.__version__, onnx.__version__, onnxruntime.__version__]
+    found = {path for pattern in ("*", *SENTENCE_FILES) for path in folder.glob(pattern)}
+    files = [(path.relative_to(folder), path.stat()) for path in sorted(found) if path.is_file()]
+    state = [(str(name), each.st_size, each.st_mtime_ns) for name, each in files]
+    versions = [version("bertcli"), torch.__version__, onnx.__version__, onnxruntime.__version__]
     key = json.dumps([str(folder.resolve()), state, versions, encoder_alone])
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertcli" / "onnx"
     place = kept / hashlib.sha256(key.encode()).hexdigest()[:20]

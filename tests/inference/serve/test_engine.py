@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bertcli.folders.onnx_graph import write_int8
 from bertcli.inference.opened import Compute
@@ -24,6 +27,11 @@ def answers(served: Served) -> list[dict[str, float]]:
     encoded = [served.predictions.encode(each) for each in examples]
     found = served.predictions.compute(encoded)
     return [dict(each.prediction.label_scores(raw=True)) for each in found]
+
+
+def vectors(served: Served) -> torch.Tensor:
+    assert served.vectors is not None
+    return torch.stack(served.vectors.compute([served.vectors.encode(text) for text in TEXTS]))
 
 
 def no_export(*arguments: Any) -> None:
@@ -104,6 +112,26 @@ def test_another_model_in_the_same_folder_is_written_anew(
         (folder / "other.txt").unlink()
     assert "this is done once" in said[0]
     assert said[1].endswith("since it cannot be written as ONNX: it was written before")
+
+
+def test_another_version_of_bertcli_writes_it_anew(
+    folders: Path, again: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "version", lambda package: f"of another {package}")
+    assert open_served("m", folders / "multi-label", CPU, engine=None).engine == "bertcli"
+
+
+def test_vectors_are_pooled_as_the_folder_says_now(
+    folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = shutil.copytree(folders / "vectors", tmp_path / "vectors")
+    vectors(open_served("m", folder, CPU, engine="onnxruntime"))
+    pooling = folder / "1_Pooling" / "config.json"
+    modes = {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
+    pooling.write_text(json.dumps(json.loads(pooling.read_text()) | modes))
+    one, other = (vectors(open_served("m", folder, CPU, engine=name)) for name in ("bertcli", "onnxruntime"))
+    assert torch.allclose(one, other, atol=1e-5)
 
 
 def test_without_the_packages_bertcli_computes(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
