@@ -71,8 +71,11 @@ def test_rows_with_a_label_or_without_a_text_are_left_out(run_bertcli, models, t
 
 
 def test_entities_are_written_for_a_tool(run_bertcli, models, pool):
-    code, out, _ = run_bertcli("suggest", models / "tokens", pool, "-n", 4, "--annotations", "doccano")
+    with open(pool, "a") as file:
+        file.write(json.dumps({"id": 999, "text": "Rome was dark", "label": [[0, 4, "LOC"]]}) + "\n")
+    code, out, err = run_bertcli("suggest", models / "tokens", pool, "-n", 4, "--annotations", "doccano")
     assert code == 0
+    assert "left out: 1 rows that have a label already (their spans)\n" in err
     assert all(set(json.loads(line)) >= {"id", "text", "label"} for line in out.splitlines())
     assert len(out.splitlines()) == 4
 
