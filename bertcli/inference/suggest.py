@@ -271,7 +271,7 @@ def write(stream: TextIO, rows: Sequence[Suggested], suffix: str) -> None:
     for row in rows:
         example, prediction = row.answer.example, row.answer.prediction
         if table is not None:
-            table.write(example.where, row.as_json())
+            table.write(example.where, row.as_json(), own=example.columns.keys())
         elif suffix:
             stream.write(json.dumps(row.as_json(), ensure_ascii=False) + "\n")
         else:
