@@ -237,7 +237,11 @@ def _write_suspects(path: Path, cases: Iterable[Mapping[str, Any]], settings: Ta
     from bertcli.tasks.label_doubts import suspect_labels
 
     suspects = suspect_labels(cases, settings)
-    _write_cases(path, suspects, lambda case: {key: case[key] for key in case if key != "columns"})
+
+    def answer(case: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: case[key] for key in case if key != "columns"}
+
+    _write_cases(path, suspects, answer, as_given=True)
     say(f"{len(suspects):,} rows with a likely wrong label are in {path}, the worst first")
 
 
@@ -245,8 +249,12 @@ def _write_cases(
     path: Path,
     cases: Iterable[Mapping[str, Any]],
     answer: Callable[[Mapping[str, Any]], dict[str, Any]],
+    as_given: bool = False,
 ) -> None:
-    """Write cases as JSON lines, or as a table with `answer` of each case beside its columns."""
+    """Write cases as JSON lines, or as a table with `answer` of each case beside its columns.
+
+    `as_given`: the columns stay as they are, formulas too, because the rows go back into a training file.
+    """
     from bertcli.inference.outputs import SEPARATORS, AnswerTable, beside, opened
 
     with opened(path) as file:
@@ -256,7 +264,9 @@ def _write_cases(
             return
         table = AnswerTable(file, SEPARATORS[path.suffix])
         for case in cases:
-            table.write(case["where"], beside(case["columns"], answer(case)))
+            added = answer(case)
+            row = beside(case["columns"], added)
+            table.write(case["where"], row, own=row.keys() - added.keys() if as_given else ())
     table.tell()
 
 

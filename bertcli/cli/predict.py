@@ -160,9 +160,9 @@ def suggest(
     """Choose the rows to label next.
 
     They are rows of FILE without a label, of which the model is unsure, and that differ from each other: no
-    two of them have two thirds of their tokens in common. Each is written as by bertcli predict, with the
-    model's answer, and with its uncertainty: 0 is sure, 1 is a tie. The most useful row comes first, so
-    that the first ten are a good choice of ten.
+    two of them have two thirds of their tokens in common. Each has its own columns as they are, to go back
+    into the training file, the model's answer, and its uncertainty: 0 is sure, 1 is a tie. The most useful
+    row comes first, so that the first ten are a good choice of ten.
 
     The uncertainty is that of the two likeliest labels; with several labels a text, that of the least sure
     label; for entities, that of the geometric mean over the words. A regression has none. Files of any size

@@ -8,7 +8,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -65,21 +65,23 @@ class AnswerTable:
         self._names: list[str] | None = None
         self._formulas = 0
 
-    def write(self, where: str, row: Mapping[str, Any]) -> None:
+    def write(self, where: str, row: Mapping[str, Any], own: Collection[str] = ()) -> None:
         """Write a row, such as that of `row_json`.
+
+        `own`: the columns that are written as they are, because the rows go back into a training file.
 
         Raises `UserError`, with `where`, for a column that the first row does not have (possible in JSON).
         """
         cells = dict(_cells(row))
         if self._names is None:
             self._names = list(cells)
-            self._write(self._names)
+            self._write(self._names, self._names, own=own)
         if strange := [name for name in cells if name not in self._names]:
             raise UserError(
                 f"{where}: has {', '.join(map(repr, strange))}, which the first row does not have; a table "
                 "needs the same columns in every row: write JSON lines instead (.jsonl)"
             )
-        self._write([cells.get(name, "") for name in self._names])
+        self._write(self._names, [cells.get(name, "") for name in self._names], own=own)
 
     def tell(self) -> None:
         """Print on standard error how many cells were marked as text, if any."""
@@ -89,8 +91,11 @@ class AnswerTable:
                 "in front, so that no spreadsheet runs them; JSON lines (.jsonl, --json) are exact"
             )
 
-    def _write(self, cells: list[str]) -> None:
-        harmless = [f"'{cell}" if _is_formula(cell) else cell for cell in cells]
+    def _write(self, names: list[str], cells: list[str], own: Collection[str]) -> None:
+        harmless = [
+            f"'{cell}" if name not in own and _is_formula(cell) else cell
+            for name, cell in zip(names, cells, strict=True)
+        ]
         self._formulas += sum(map(str.__ne__, cells, harmless))
         self._rows.writerow(harmless)
 

@@ -20,13 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertcli.config.task import TaskSettings
+from bertcli.config.task import Column, TaskSettings
 from bertcli.inference.outputs import SEPARATORS, AnswerTable, beside
 from bertcli.inference.predict import Predicted, Runner, predict_stream
 from bertcli.model.task_models import HeadModel, pool
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report
 from bertcli.tasks.examples import AnyExample
+from bertcli.tasks.facts import facts_of
+from bertcli.tasks.span_files import is_marked
 from bertcli.tasks.supervised import LabeledBatch
 from bertcli.tasks.table import one_spelling
 
@@ -209,31 +211,53 @@ def choose(rows: Sequence[Suggested], number: int) -> list[Suggested]:
 def without_labels(
     examples: Iterable[AnyExample], settings: TaskSettings, report: Report
 ) -> Iterator[AnyExample]:
-    """The rows with a text whose column of the label is empty, or not there.
+    """The rows with a text whose column of the label is empty, or not there, and which hold no spans.
 
-    A label of `settings.skip_labels` says that there is none. `report` takes the number of rows left out.
+    A label of `settings.skip_labels` says that there is none. The columns that the settings number are those
+    of the first row. `report` takes the number of rows left out.
 
     Raises `UserError` if no row is left.
     """
-    names = [column for column in settings.label_columns if isinstance(column, str)]
-    marks = {"", "[]", *(settings.skip_labels or ())}
+    names: list[str] | None = None
+    has_spans = settings.label is None and "spans" in facts_of(settings.type).formats
+    marks = {"", "[]", *map(one_spelling, settings.skip_labels or ())}
     has_labels = any if settings.ticks else all  # without a mark, a cell of ticks is empty
     kept = labeled = empty = 0
     for example in examples:
+        names = _label_names(example.columns, settings) if names is None else names
         if not any(text.strip() for text in example.texts):
             empty += 1
-        elif names and has_labels(_label(example.columns, name) not in marks for name in names):
+        elif (has_spans and is_marked(example.columns)) or (
+            names and has_labels(_label(example.columns, name) not in marks for name in names)
+        ):
             labeled += 1
         else:
             kept += 1
             yield example
-    named = ", ".join(map(repr, names))
     if labeled:
-        report(f"left out: {labeled:,} rows that have a label already (column {named})")
+        where = f"column {', '.join(map(repr, names))}" if names else "their spans"
+        report(f"left out: {labeled:,} rows that have a label already ({where})")
     if empty:
         report(f"left out: {empty:,} rows without a text")
     if not kept:
         raise UserError("no row is left to label: give a file with texts whose label is not there, or empty")
+
+
+def _label_names(columns: Mapping[str, Any], settings: TaskSettings) -> list[str]:
+    """The names of the label's columns. A number says nothing in a row that lacks a column that is read, such
+    as a line of text: it counts the columns of another file."""
+    names = settings.columns or list(columns)
+
+    def name(column: Column) -> str:
+        if isinstance(column, str):
+            return column
+        return names[column] if column < len(names) else ""
+
+    choices = settings.choices if isinstance(settings.choices, list) else [settings.choices]
+    read = {name(column) for column in (*settings.text_columns, *choices) if column is not None}
+    has_numbers = bool(read) and read <= columns.keys()
+    found = [name(each) for each in settings.label_columns if isinstance(each, str) or has_numbers]
+    return [each for each in found if each and each not in read]
 
 
 def _label(columns: Mapping[str, Any], name: str) -> str:
@@ -247,7 +271,7 @@ def write(stream: TextIO, rows: Sequence[Suggested], suffix: str) -> None:
     for row in rows:
         example, prediction = row.answer.example, row.answer.prediction
         if table is not None:
-            table.write(example.where, row.as_json())
+            table.write(example.where, row.as_json(), own=example.columns.keys())
         elif suffix:
             stream.write(json.dumps(row.as_json(), ensure_ascii=False) + "\n")
         else:

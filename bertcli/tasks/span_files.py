@@ -61,6 +61,15 @@ def holds_spans(values: Mapping[str, Any], label: Any = None) -> bool:
     return any(are_spans(values.get(key)) for key in keys)
 
 
+def is_marked(values: Mapping[str, Any]) -> bool:
+    """True if somebody has marked a row of JSON: it has spans, or a finished annotation of Label Studio."""
+    if not _is_studio(values):
+        return holds_spans(values)
+    annotations = next((values[key] for key in _STUDIO[:2] if key in values), None)
+    done = annotations if isinstance(annotations, list) else []
+    return any(isinstance(each, Mapping) and not each.get("was_cancelled") for each in done)
+
+
 def is_span_file(file: LabeledFile) -> bool:
     """True if the first rows of a file of JSON objects hold spans."""
     try:

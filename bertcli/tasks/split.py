@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bertcli.config.task import Column
 from bertcli.system.errors import UserError
@@ -87,18 +87,23 @@ def split_folds(examples: Sequence[Example], folds: int, seed: int, group: Colum
     return [sides[key] + 1 for key in keys]
 
 
-def groups_of(examples: Iterable[Example], column: Column | None) -> list[Texts] | None:
+def groups_of(examples: Sequence[Example], column: Column | None) -> list[Texts] | None:
     """The value of each row in the column of `task.group`; None: the config names none.
+
+    A number is that of a column of the first row: objects of JSON may have their keys in any order.
 
     Raises `UserError` for a row without this column, or without a value in it.
     """
-    return None if column is None else [_group(example, column) for example in examples]
+    if column is None:
+        return None
+    first = list(examples[0].columns) if examples else []
+    name = column if isinstance(column, str) else first[column] if column < len(first) else None
+    return [_group(example, name, column) for example in examples]
 
 
-def _group(example: Example, column: Column) -> Texts:
+def _group(example: Example, name: str | None, column: Column) -> Texts:
     names = list(example.columns)
-    name = column if isinstance(column, str) else names[column] if column < len(names) else None
-    if name not in names:
+    if name is None or name not in names:
         there = ", ".join(map(repr, names)) or "none, since the file is no table"
         raise UserError(f"{example.where}: task.group: no column {column!r}; its columns: {there}")
     value = example.columns[name]

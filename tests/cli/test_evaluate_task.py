@@ -121,6 +121,18 @@ def test_the_wrong_cases_as_a_table_are_those_of_the_json_lines(
         )
 
 
+def test_suspect_labels_in_a_table_have_the_texts_as_they_are(run_bertcli, models, tmp_path):
+    rows = "".join(f"@ann {n}\tthe cat\t{label}\n" for n in range(3) for label in ("yes", "no"))
+    (tmp_path / "rows.tsv").write_text(f"premise\thypothesis\tgold\n{rows}")
+    given = ["evaluate", models / "classification", "--data", tmp_path / "rows.tsv", "--suspect-labels"]
+    code, _, err = run_bertcli(*given, tmp_path / "suspects.csv")
+    assert (code, "formula" in err) == (0, False)
+    with open(tmp_path / "suspects.csv", newline="", encoding="utf-8") as file:
+        found = [row["premise"] for row in csv.DictReader(file)]
+    assert found
+    assert all(text.startswith("@ann ") for text in found)
+
+
 def test_suspect_labels_of_a_file(run_bertcli, models, tmp_path):
     given = ["evaluate", models / "classification", "--data", models / "classification.tsv", "--json"]
     code, out, err = run_bertcli(*given, "--suspect-labels", tmp_path / "suspects.jsonl")

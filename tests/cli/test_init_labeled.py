@@ -49,6 +49,24 @@ def test_without_a_model_at_hand_no_time_is_told(run_bertcli, tmp_path: Path) ->
     assert value["model"] == "google-bert/bert-base-uncased"
 
 
+@pytest.mark.parametrize(("number", "is_few"), [(58, True), (60, False)])
+def test_few_rows_of_a_label_are_those_of_the_file(
+    run_bertcli, tmp_path: Path, number: int, is_few: bool
+) -> None:
+    spam(tmp_path / "spam.csv", number)
+    assert run_bertcli("init", "spam.csv")[0] == 0
+    task = parse_yaml((tmp_path / "bertcli.yaml").read_text(), "")["task"]
+    assert (task["dev_fraction"], task.get("few_shot", False)) == (0.2, is_few)
+    assert ("the label 'ham' has 29 rows" in comments(tmp_path / "bertcli.yaml")) == is_few
+
+
+def test_a_file_for_evaluation_adds_no_rows_of_a_label(run_bertcli, tmp_path: Path) -> None:
+    spam(tmp_path / "train.csv", 58)
+    spam(tmp_path / "dev.csv")
+    assert run_bertcli("init", "train.csv")[0] == 0
+    assert parse_yaml((tmp_path / "bertcli.yaml").read_text(), "")["task"]["few_shot"] is True
+
+
 def test_what_is_left_out_of_labeled_files_is_said_with_number_and_reason(
     run_bertcli, tmp_path: Path
 ) -> None:

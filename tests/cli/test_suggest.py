@@ -44,6 +44,16 @@ def test_a_table_is_written(run_bertcli, models, pool, tmp_path):
     assert {"text", "label", "probabilities.red", "uncertainty"} <= rows[0].keys()
 
 
+def test_a_table_has_the_texts_as_they_are(run_bertcli, models, tmp_path):
+    texts = {"@cat see you", "=1+1 dog", "-mat", "+house", "'night"}
+    (tmp_path / "pool.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    given = ["suggest", models / "multi-label", tmp_path / "pool.jsonl", "-n", 5]
+    code, _, err = run_bertcli(*given, "--output", tmp_path / "next.csv")
+    assert (code, err) == (0, "")
+    rows = csv.DictReader(io.StringIO((tmp_path / "next.csv").read_text()))
+    assert {row["text"] for row in rows} == texts
+
+
 def test_near_copies_are_never_both_suggested(run_bertcli, models, tmp_path):
     rows = [{"text": text, "of": number} for number, text in enumerate(TEXTS)]
     copies = [{"text": f"{text.upper()} !", "of": number} for number, text in enumerate(TEXTS)]
@@ -71,8 +81,11 @@ def test_rows_with_a_label_or_without_a_text_are_left_out(run_bertcli, models, t
 
 
 def test_entities_are_written_for_a_tool(run_bertcli, models, pool):
-    code, out, _ = run_bertcli("suggest", models / "tokens", pool, "-n", 4, "--annotations", "doccano")
+    with open(pool, "a") as file:
+        file.write(json.dumps({"id": 999, "text": "Rome was dark", "label": [[0, 4, "LOC"]]}) + "\n")
+    code, out, err = run_bertcli("suggest", models / "tokens", pool, "-n", 4, "--annotations", "doccano")
     assert code == 0
+    assert "left out: 1 rows that have a label already (their spans)\n" in err
     assert all(set(json.loads(line)) >= {"id", "text", "label"} for line in out.splitlines())
     assert len(out.splitlines()) == 4
 

@@ -83,6 +83,13 @@ def test_lists_of_objects_are_json_in_a_table() -> None:
     assert json.loads(entities) == [{"text": "Rome", "type": "place", "start": 3, "end": 7, "score": 0.5}]
 
 
+def test_the_cells_of_own_columns_stay_and_those_beside_them_run_no_formula() -> None:
+    file = io.StringIO()
+    writer = AnswerTable(file, "\t")
+    writer.write("here", {"@text": "@ann see you", "label": "=1+1", "-x": 1}, own=["@text"])
+    assert file.getvalue() == "@text\tlabel\t'-x\n@ann see you\t'=1+1\t1\n"
+
+
 def test_a_table_refuses_a_column_that_the_first_row_does_not_have() -> None:
     assert table(text(SPAM, a=1, b=2), text(SPAM, a=3))[2][:2] == ["3", ""]
     with pytest.raises(UserError, match=r"made.tsv, line 2: has 'b', which the first row does not have; "):

@@ -213,6 +213,61 @@ def test_a_spelling_of_no_label_is_the_one_that_training_knows() -> None:
     assert [each.texts[0] for each in without_labels(rows, settings, said.append)] == ["-1.0", "-1"]
 
 
+def left(settings: TaskSettings, *rows: dict) -> tuple[list[int], list[str]]:
+    """The numbers of the rows without a label, and what is said."""
+    said: list[str] = []
+    examples = [TextExample(str(number), row, ("a cat",), None) for number, row in enumerate(rows)]
+    return [int(each.where) for each in without_labels(examples, settings, said.append)], said
+
+
+def test_a_column_with_a_number_is_the_one_of_the_first_row() -> None:
+    numbered = TaskSettings(type="classification", text=0, label=1)
+    rows = [{"text": "a", "kind": ""}, {"kind": "x", "text": "a"}, {"text": "a"}, {"text": "a", "kind": "y"}]
+    said = ["left out: 2 rows that have a label already (column 'kind')"]
+    assert left(numbered, *rows) == ([0, 2], said)
+    named = numbered.model_copy(update={"columns": ["text", "kind"]})
+    assert left(named, *rows[::-1]) == ([1, 3], said)
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ({"text": 1, "label": 0}, {"text": "a line"}),
+        ({"text": "message", "label": 0}, {"text": "a line"}),
+        ({"text": "text", "label": 0}, {"text": "a table without the first column"}),
+        ({"text": 0, "label": 1}, {"text": "a table without the second column"}),
+        ({"type": "token-classification", "label": 1}, {"id": "CoNLL's columns", "text": "are others"}),
+        ({"type": "multiple-choice", "text": 0, "choices": [2, 3], "label": 1}, {"text": "a", "x": "b"}),
+    ],
+)
+def test_the_number_of_a_column_says_nothing_about_a_file_of_another_layout(values: dict, row: dict) -> None:
+    assert left(TaskSettings.model_validate({"type": "classification"} | values), row) == ([0], [])
+
+
+SPAN = {"start": 0, "end": 3, "label": "PER"}
+STUDIO = {"data": {"text": "a cat"}}
+
+
+def test_a_row_with_spans_is_labeled_and_one_with_an_empty_list_is_not() -> None:
+    spans = TaskSettings(type="token-classification", format="spans")
+    unlabeled = [
+        {"text": "a cat"},
+        {"text": "a cat", "label": []},
+        {"text": "a cat", "spans": None},
+        STUDIO | {"annotations": []},
+        STUDIO | {"annotations": [{"was_cancelled": True, "result": []}], "predictions": [{"result": [{}]}]},
+    ]
+    labeled = [
+        {"text": "a cat", "label": [[0, 3, "PER"]]},
+        {"text": "a cat", "label": "no span", "spans": [SPAN]},
+        STUDIO | {"annotations": [{"result": []}]},
+        STUDIO | {"completions": [{"was_cancelled": True}, {"result": [{"value": SPAN}]}]},
+    ]
+    said = ["left out: 4 rows that have a label already (their spans)"]
+    assert left(spans, *labeled, *unlabeled) == ([4, 5, 6, 7, 8], said)
+    assert left(spans.model_copy(update={"label": "ents"}), {"ents": [SPAN]}, {"ents": []})[0] == [1]
+
+
 @pytest.mark.parametrize(("ticks", "left"), [(True, ["none"]), (False, ["one", "none"])])
 def test_a_row_with_a_mark_is_labeled_and_one_with_an_empty_flag_is_not_yet(
     ticks: bool, left: list[str]

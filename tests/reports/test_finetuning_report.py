@@ -174,15 +174,15 @@ def test_folds_have_their_scores_answers_and_suspects(tmp_path: Path) -> None:
     assert several.startswith(
         "Scores of each fold score all rows mean deviation range baseline fold-1 fold-2 what it means acc"
     )
-    assert "All 96 rows, answered for this report by models of folds that did not learn" in found.text(
-        "answers"
-    )
+    answers = found.text("answers")
+    assert "All 96 rows, answered for this report by models of folds that did not learn" in answers
+    assert "the best score on that fold, so the scores are a little too good." in answers
     (count,) = re.findall(r"of ([0-9,]+) rows for which", found.text("suspects"))
     assert int(count) > 0
     assert "--suspect-labels" in found.text("suspects")
     shutil.rmtree(run / "final")
     summary = json.loads((run / "folds.json").read_text())["out_of_fold"]
-    said = found.text("answers").split("Probabilities and shares of right answers", 1)[1]
+    said = answers.split("Probabilities and shares of right answers", 1)[1]
     assert f"it was {number(summary['uncalibrated_error'])}." in said
     (run / "folds.json").write_text("{}")
     with pytest.raises(UserError, match=r"folds.json: missing or damaged .*--resume"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import QuestionExample, TaggedExample, TextExample
-from bertcli.tasks.split import _dev_rows, split_dev, split_folds
+from bertcli.tasks.split import _dev_rows, groups_of, split_dev, split_folds
 
 
 def rows(*given: tuple[str, object]) -> list[TextExample]:
@@ -289,6 +289,14 @@ def test_folds_of_questions_keep_each_context_together() -> None:
 def test_a_row_without_a_group_is_an_error(row: dict, group: str | int, message: str) -> None:
     with pytest.raises(UserError, match=message):
         split_folds([TextExample("line 7", row, ("a",), "x")] * 9, 2, 0, group)
+
+
+def test_a_group_by_number_is_the_same_column_whatever_the_order_of_a_rows_keys() -> None:
+    rows_of_json = [{"text": str(n), "who": "ab"[n % 2]} for n in range(8)]
+    turned = [dict(reversed(row.items())) if n > 3 else row for n, row in enumerate(rows_of_json)]
+    examples = [TextExample(f"line {n}", row, (str(n),), "x") for n, row in enumerate(turned)]
+    assert groups_of(examples, 1) == [("a",), ("b",)] * 4
+    assert groups_of([], 1) == []
 
 
 def test_too_few_rows_or_groups_for_the_folds() -> None:

@@ -131,6 +131,7 @@ def test_the_final_model_learns_from_all_rows_for_the_median_of_the_best_epochs(
     card = (root / "model" / "README.md").read_text()
     assert "| trained on | 96 rows of train.tsv |" in card
     assert "by 3 models, each of which answered the fold that it did not learn from" in card
+    assert "the best score on that fold, so the scores are a little too good.\n" in card
     assert (root / "model" / "model.safetensors").read_bytes() == (
         root / "final" / "model" / "model.safetensors"
     ).read_bytes()

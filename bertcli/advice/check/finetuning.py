@@ -57,11 +57,13 @@ class LabeledCheck:
         self._settings = settings_found(config.task.settings, config.task.train)
         train = self._read(config.task.train)
         dev = None if config.task.dev is None else self._read(config.task.dev)
+        labeled = train
         if dev is None and train:
             with failing(self.findings):
-                train, dev, _ = divided(train, config)
+                train, dev, places = divided(labeled, config)
+                labeled = labeled if places else train  # the outputs of all folds are the same
         splits = {"train": train, "dev": dev} if dev else {"train": train}
-        if train and (items := self._encode(splits, tokenizer)):
+        if train and (items := self._encode(splits, labeled, tokenizer)):
             self.figures = figures(splits, items, self._settings)
             self.figures["steps_per_epoch"] = self._steps_per_epoch
             self.findings += [*self._repeats(train, dev or []), *self._lengths()]
@@ -92,12 +94,17 @@ class LabeledCheck:
         self._find_faults(path, examples)
         return examples
 
-    def _encode(self, splits: Splits, tokenizer: Tokenizer) -> dict[str, list[Item]] | None:
-        """The items of each split as the model reads it; None: a run would stop before."""
+    def _encode(
+        self, splits: Splits, labeled: Sequence[Example], tokenizer: Tokenizer
+    ) -> dict[str, list[Item]] | None:
+        """The items of each split as the model reads it; None: a run would stop before.
+
+        `labeled`: the rows with all labels of the model.
+        """
         train, dev = splits["train"], splits.get("dev", [])
         task, settings = self._config.task, self._settings
         with failing(self.findings):
-            labels = label_set(train, settings)
+            labels = label_set(labeled, settings)
             built = task_to_train(task, settings, labels)
             built.prepare(
                 train,

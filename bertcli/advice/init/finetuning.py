@@ -198,7 +198,7 @@ def write_finetuning(found: Found, output_dir: str, request: Request, report: Re
     spans, misfits = span_keys(rows, task.keys, start.folder)
     for line in misfits.values():
         report(f"  {line}")
-    few, why = few_shot_keys(rows.train, task.keys)
+    few, why = few_shot_keys(rows.of_file, task.keys)
     keys = task.keys | rows.keys | spans | few | lengths
     comments = task.comments | rows.comments | misfits | why | reasons
     value = {"output_dir": output_dir, "model": str(start.folder or start.name), "task": keys}

@@ -123,6 +123,11 @@ class LabeledLook:
     train: Sequence[Example]
     dev: Sequence[Example]
 
+    @property
+    def of_file(self) -> Sequence[Example]:
+        """The rows of the training file, with those that are split off for evaluation."""
+        return [*self.train, *self.dev] if "dev_fraction" in self.keys else self.train
+
 
 def look_at_rows(
     train: str, dev: str | None, task: dict[str, Any], test: Sequence[str], report: Report

@@ -61,6 +61,15 @@ def test_the_figures_are_those_of_the_run(folder: Path, dev: dict[str, Any]) -> 
     assert fails(found) == []
 
 
+@pytest.mark.parametrize("fold", [1, 2])
+def test_a_label_of_the_other_fold_alone_fails_neither_here_nor_in_the_run(folder: Path, fold: int) -> None:
+    write_rows(folder / "train.tsv", *[f"{'ab'[n % 2]}\trow {n}" for n in range(12)], "c\tonce")
+    task = {"dev": None, "class_weights": {"a": 1.0, "b": 1.0, "c": 2.0}}
+    assert fails(check(folder, task=task, folds=2, fold=fold)) == []
+    config = checked(spam_config(folder, task=task, folds=2, fold=fold))
+    assert start(config, folder).task.labels == ("a", "b", "c")
+
+
 def test_what_a_model_learns_badly_from_is_named_with_its_place(folder: Path) -> None:
     rows = [f"ham\trow {number}" for number in range(20)]
     write_rows(
