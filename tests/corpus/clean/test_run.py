@@ -155,6 +155,13 @@ def test_rules_that_are_off_take_nothing(config: Any, tmp_path: Path) -> None:
     assert not any(each["documents"] for of in account["rules"].values() for each in of.values())
 
 
+def test_documents_without_words_are_no_near_copies(config: Any, tmp_path: Path) -> None:
+    (tmp_path / "dirty.jsonl").write_text('{"text": "***"}\n{"text": "!!!"}\n')
+    off = {"fewest_words": None, "copies": False, "repetition": False}
+    changed = type(config).model_validate(config.model_dump(exclude_unset=True) | {"clean": off})
+    assert cleaned(changed, tmp_path / "out")["kept_documents"] == 14 + 2
+
+
 def test_another_folder_is_left_alone(config: Any, tmp_path: Path) -> None:
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "mine.txt").write_text("mine")
