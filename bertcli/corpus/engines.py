@@ -11,8 +11,9 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, contextmanager, nullcontext, redirect_stderr
+from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from bertcli.corpus.parts import Alone
 from bertcli.corpus.pieces import ERROR, LOGS, Pieces, Stage, datatrove_part
 from bertcli.corpus.streams import import_extra
 from bertcli.system.errors import UserError
-from bertcli.system.processes import safe_path, variable
+from bertcli.system.processes import ProcessDied, in_processes, safe_path, variable
 from bertcli.system.terminal import Report, working
 
 
@@ -71,7 +72,7 @@ def run_stages(stages: Sequence[Stage], folder: Path, placing: Placing, report: 
             shutil.rmtree(work.logs / "completions", ignore_errors=True)
             executor = _executor(work, placing)
             with working(lambda work=work: work.stage.name):
-                executor.run()
+                executor.run() if placing.engine == "ray" else _run_here(executor)
             if (folder / ERROR).exists():
                 raise UserError((folder / ERROR).read_text(encoding="utf-8"))
             if died := executor.get_incomplete_ranks(skip_completed=True):
@@ -87,17 +88,41 @@ def _executor(work: Pieces, placing: Placing) -> Any:
     given["logging_dir"] = str(work.logs)
     if placing.engine == "ray":
         return datatrove_part("datatrove.executor.ray").RayPipelineExecutor([work], **given)
-    local = datatrove_part("datatrove.executor.local")
-    log = datatrove_part("datatrove.utils.logging")
+    return datatrove_part("datatrove.executor.local").LocalPipelineExecutor([work], **given)
 
-    class Quiet(local.LocalPipelineExecutor):
-        """Its tasks do not log: what they have to say is in the folder."""
 
-        def _launch_run_for_rank(self, *arguments: Any, **named: Any) -> Any:
-            log.logger.disable("datatrove")
-            return super()._launch_run_for_rank(*arguments, **named)
+def _run_here(executor: Any) -> None:
+    """Run the tasks on this machine. One whose process was killed stays incomplete.
 
-    return Quiet([work], **given)
+    Datatrove's own `run` waits for such a task for ever, and starts a process that outlives this one.
+    """
+    ranks = range(executor.tasks)
+    if executor.workers == 1:
+        for rank in ranks:
+            _run_task(executor, rank)
+        return
+    given = (datatrove_part("dill").dumps(executor),)
+    with suppress(ProcessDied):
+        done = in_processes(
+            ranks,
+            arguments=lambda rank: (rank,),
+            make_worker=_runner,
+            given=given,
+            processes=executor.workers,
+            died="a task died",
+            most=len(ranks),  # no process waits for a long task of another one
+        )
+        deque(done, maxlen=0)
+
+
+def _runner(pickled: bytes) -> Callable[[int], None]:
+    return partial(_run_task, datatrove_part("dill").loads(pickled))
+
+
+def _run_task(executor: Any, rank: int) -> None:
+    """Run a task that does not log: what it has to say is in the folder."""
+    datatrove_part("datatrove.utils.logging").logger.disable("datatrove")
+    executor._run_for_rank(rank)
 
 
 NODE_TIMEOUT = ("RAY_agent_register_timeout_ms", "600000")

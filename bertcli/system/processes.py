@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 import threading
@@ -23,6 +24,10 @@ _IN_FLIGHT = 3
 """Pieces in work per process: enough that no process waits, few enough that memory stays flat."""
 
 
+class ProcessDied(UserError):
+    """A process died, perhaps because memory ran out."""
+
+
 def in_processes(
     pieces: Iterable[Piece],
     arguments: Callable[[Piece], tuple[Any, ...]],
@@ -30,6 +35,7 @@ def in_processes(
     given: tuple[Any, ...],
     processes: int,
     died: str,
+    most: int | None = None,
 ) -> Iterator[tuple[Piece, Result]]:
     """Each piece with its result, in the order of the pieces.
 
@@ -39,7 +45,10 @@ def in_processes(
         arguments: piece -> the arguments that are sent to a worker.
         make_worker: called once in each process, with `given`; returns the function of those arguments.
         processes: their number; 0: this process alone does the work.
-        died: the message of the `UserError` that is raised where a process dies.
+        died: the message of the `ProcessDied` that is raised where a process dies.
+        most: pieces in work at the same time; None: a few for each process.
+
+    Work that Ctrl-C or an error interrupts is broken off.
     """
     if not processes:
         worker = make_worker(*given)
@@ -47,12 +56,15 @@ def in_processes(
         return
     context = multiprocessing.get_context("spawn")
     in_flight: deque[tuple[Piece, Future[Result]]] = deque()
+    most = most or _IN_FLIGHT * processes
     with safe_path():
         pool = ProcessPoolExecutor(processes, context, _start_worker, (make_worker, given))
         try:
             for piece in pieces:
-                in_flight.append((piece, pool.submit(_work, *arguments(piece))))
-                if len(in_flight) > _IN_FLIGHT * processes:
+                sent = arguments(piece)
+                with _no_ctrl_c():
+                    in_flight.append((piece, pool.submit(_work, *sent)))
+                if len(in_flight) > most:
                     done, future = in_flight.popleft()
                     yield done, future.result()
             while in_flight:
@@ -60,9 +72,28 @@ def in_processes(
                 yield done, future.result()
         except BrokenProcessPool:
             _end_sending(pool)
-            raise UserError(died) from None
+            raise ProcessDied(died) from None
+        except BaseException:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            _end_sending(pool)
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _no_ctrl_c() -> Iterator[None]:
+    """Put Ctrl-C off, also in a process that is started now: it would interrupt the imports there with a
+    traceback, before it can leave the signal to its parent."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_sending(pool: ProcessPoolExecutor) -> None:

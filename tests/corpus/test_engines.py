@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertcli.config.run import PretrainRecipe
-from bertcli.corpus import build, chunks
+from bertcli.corpus import build, chunks, engines
 from bertcli.corpus.begin import partial_of
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.clean.run import clean_corpus
@@ -80,12 +85,65 @@ def test_a_text_that_cannot_be_read_is_said_without_a_traceback(tmp_path: Path) 
 
 
 def test_a_task_that_died_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from datatrove.executor.local import LocalPipelineExecutor
-
-    monkeypatch.setattr(LocalPipelineExecutor, "run", lambda self: None)  # as Ray ends with tasks that died
+    monkeypatch.setattr(engines, "_run_here", lambda executor: None)  # as Ray ends with tasks that died
     stage = Stage("writing", lambda _: 3, lambda folder, piece: None)
     with pytest.raises(UserError, match=r"^writing: 2 of 2 tasks died, perhaps because memory ran out"):
         run_stages([stage], tmp_path, Placing(tasks=2, workers=1), report=silent)
+
+
+PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+from bertcli.corpus.engines import Placing, run_stages
+from bertcli.corpus.pieces import Stage
+
+def work(folder, piece):
+    (folder / "begun").touch()
+    if sys.argv[2] == "kill" and piece:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0 if sys.argv[2] == "kill" else 1000)
+
+if __name__ == "__main__":
+    stage = Stage("writing", lambda _: 2, work)
+    workers = int(sys.argv[3])
+    run_stages([stage], Path(sys.argv[1]), Placing(tasks=2, workers=workers), report=print)
+"""
+
+
+def started(folder: Path, what: str, workers: int) -> subprocess.Popen[str]:
+    """A program that works in `folder`, in a group of its own."""
+    (folder / "program.py").write_text(PROGRAM)
+    command = [sys.executable, folder / "program.py", folder, what, str(workers)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for(path: Path) -> None:
+    end = time.monotonic() + 100
+    while not path.exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_killed_process_ends_the_work_with_a_message(tmp_path: Path) -> None:
+    _, err = started(tmp_path, "kill", workers=2).communicate(timeout=100)
+    assert re.search(r"UserError: writing: [12] of 2 tasks died, perhaps because memory ran out", err)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_process_outlives_the_killed_one(tmp_path: Path, workers: int) -> None:
+    program = started(tmp_path, "wait", workers)
+    wait_for(tmp_path / "begun")
+    program.kill()
+    program.communicate(timeout=60)  # it ends when nobody holds stderr any longer
+
+
+def test_ctrl_c_ends_the_tasks_without_their_tracebacks(tmp_path: Path) -> None:
+    program = started(tmp_path, "wait", workers=2)
+    wait_for(tmp_path / "begun")
+    os.killpg(program.pid, signal.SIGINT)
+    _, err = program.communicate(timeout=60)
+    assert err.count("Traceback") == 1, err
+    assert program.returncode == -signal.SIGINT
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,4 +71,4 @@ def test_a_worker_that_dies_before_it_has_read_its_work_ends_all() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=20
     )
-    assert done.stderr.endswith("UserError: one died\n")
+    assert done.stderr.endswith("ProcessDied: one died\n")

@@ -96,14 +96,15 @@ def first_with(contents: U64) -> NDArray[np.int64]:
 def candidates(bands: Iterable[U64]) -> U64:
     """Pairs of documents with an equal band, as later * 2^32 + earlier, sorted; each once.
 
-    `bands`: for each band, its values in all documents, in their order.
+    `bands`: for each band, its values in all documents, in their order; 0 for those without shingles, which
+    are in no pair.
     """
     pairs = [np.zeros(0, np.uint64)]
     for values in bands:
-        order = np.argsort(values, kind="stable").astype(np.uint64)
+        order = np.argsort(values, kind="stable").astype(np.uint64)[np.count_nonzero(values == 0) :]
         same = values[order[1:]] == values[order[:-1]]
-        numbers = np.arange(len(values))
-        begins = np.concatenate([np.ones(min(1, len(values)), np.bool_), ~same])
+        numbers = np.arange(len(order))
+        begins = np.concatenate([np.ones(min(1, len(order)), np.bool_), ~same])
         starts = np.maximum.accumulate(np.where(begins, numbers, 0))
         for back in range(1, _LATEST + 1):
             places = numbers[back:]

@@ -25,13 +25,24 @@ _LINES, _CHARACTERS = 0.30, 0.20
 """Largest shares of repeated lines, and of the characters in them."""
 _BREAK = re.compile("[\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029]+")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\ufff9-\ufffb\ufffe\uffff]")
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|\w+")
-"""A word: of scripts without blanks between words, a sign."""
+_SIGN = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+"""A sign of scripts without blanks between words."""
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """A word: such a sign, or letters and digits with their marks (vowels, tones), which `\\w` lacks."""
+    marks = "".join(
+        sign
+        for sign in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)])
+        if unicodedata.category(sign).startswith("M")
+    )
+    return re.compile(rf"{_SIGN}|\w[\w{marks}]*")
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, without punctuation."""
-    return _WORD.findall(text.lower())
+    return _word().findall(text.lower())
 
 
 @cache
@@ -45,8 +56,9 @@ def mended(line: str) -> str:
     A line is decoded anew only if that makes it plausible (`ftfy.fix_encoding`); quotes stay as they are.
     """
     if not line.isascii():
-        line = unicodedata.normalize("NFC", _ftfy().fix_encoding(line))
-    return _CONTROL.sub("", _BREAK.sub(" ", line)).strip()
+        line = _ftfy().fix_encoding(line)
+    line = _CONTROL.sub("", _BREAK.sub(" ", line))
+    return unicodedata.normalize("NFC", line).strip()  # a control may have parted a letter and its mark
 
 
 def without_shared(lines: Sequence[str], is_shared: Sequence[bool]) -> list[str]:

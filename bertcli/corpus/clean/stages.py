@@ -128,7 +128,8 @@ def judge_file(folder: Path, file: int) -> None:
         code = 0 if rule is None else CODES[rule]
         rows.append((code, signature.content, len(signature.shingles), size, removed, document.mended))
     write_json(folder / "judged" / f"{name}.examples.json", examples)
-    write_array(folder / "judged" / f"{name}.bands.npy", np.concatenate(bands).T)
+    by_band = np.ascontiguousarray(np.concatenate(bands).T)  # `decide` reads one band after the other
+    write_array(folder / "judged" / f"{name}.bands.npy", by_band)
     write_array(folder / "judged" / f"{name}.shingles.npy", np.concatenate(shingles))
     write_array(folder / "judged" / f"{name}.npy", np.array(rows, np.uint64).reshape(-1, len(COLUMNS)))
 

@@ -73,11 +73,11 @@ def test_the_first_of_equal_contents_is_named(contents: list[int]) -> None:
     assert first.tolist() == [contents.index(each) for each in contents]
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
-def test_each_document_of_a_band_meets_the_first_and_the_latest(values: list[int]) -> None:
+@given(st.lists(st.integers(0, 3), max_size=40))
+def test_each_document_of_a_band_meets_the_first_and_the_latest_if_it_has_shingles(values: list[int]) -> None:
     pairs = candidates([np.array(values, np.uint64)]).tolist()
     for later, value in enumerate(values):
-        earlier = [n for n in range(later) if values[n] == value]
+        earlier = [n for n in range(later) if values[n] == value != 0]
         met = {pair & 0xFFFFFFFF for pair in pairs if pair >> 32 == later}
         assert met == {*earlier[:1], *earlier[-8:]}
 

@@ -24,6 +24,7 @@ GERMAN = [
         ("plain \x00text\x07 with\ufeff marks\x7f", "plain text with marks"),
         ("“Quotes” stay as they are — and dashes too…", "“Quotes” stay as they are — and dashes too…"),
         ("e\u0301 in two signs", "é in two signs"),
+        ("e\x07\u0301 parted by a control", "é parted by a control"),
         ("  blanks at the ends \u200b", "blanks at the ends \u200b"),
         ("a page\x0cbreak, a line\u2028and an old\rMac", "a page break, a line and an old Mac"),
         ("Größe, naïve, Ñandú, Привет, 日本語, 👍🏽", "Größe, naïve, Ñandú, Привет, 日本語, 👍🏽"),
@@ -44,6 +45,21 @@ def test_words_have_no_case_and_no_punctuation_and_signs_are_words_of_their_own(
     assert words_of("“Don’t,” said ALICE.") == ["don", "t", "said", "alice"]
     assert words_of("日本語の本 and カタ") == ["日", "本", "語", "の", "本", "and", "カ", "タ"]
     assert words_of("한국어 책") == ["한국어", "책"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("यह हिन्दी की भाषा है।", ["यह", "हिन्दी", "की", "भाषा", "है"]),
+        ("நான் தமிழ் பேசுகிறேன்.", ["நான்", "தமிழ்", "பேசுகிறேன்"]),
+        ("ที่นี่ มีน้ำ", ["ที่นี่", "มีน้ำ"]),
+        ("كَتَبَ، الكِتابُ", ["كَتَبَ", "الكِتابُ"]),
+        ("e\u0301te\u0301 İzmir", ["e\u0301te\u0301", "i\u0307zmir"]),
+        ("a ❤\ufe0f b", ["a", "b"]),  # a mark alone is no word
+    ],
+)
+def test_marks_are_parts_of_their_words(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
 
 
 def test_shared_lines_go_at_the_edges_alone() -> None:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertcli.corpus.clean import folder as made
 from bertcli.corpus.clean import run, stages
+from bertcli.corpus.clean.copies import BANDS
 from bertcli.corpus.clean.run import clean_corpus
 from bertcli.corpus.engines import Placing
 from bertcli.system.errors import UserError
@@ -153,6 +155,25 @@ def test_rules_that_are_off_take_nothing(config: Any, tmp_path: Path) -> None:
     account = cleaned(changed, tmp_path / "out")
     assert account["kept_documents"] == account["documents"] == 14 + 8 + 7
     assert not any(each["documents"] for of in account["rules"].values() for each in of.values())
+
+
+def test_documents_without_words_are_no_near_copies(config: Any, tmp_path: Path) -> None:
+    (tmp_path / "dirty.jsonl").write_text('{"text": "***"}\n{"text": "!!!"}\n')
+    off = {"fewest_words": None, "copies": False, "repetition": False}
+    changed = type(config).model_validate(config.model_dump(exclude_unset=True) | {"clean": off})
+    assert cleaned(changed, tmp_path / "out")["kept_documents"] == 14 + 2
+
+
+def test_a_band_of_a_file_is_read_without_the_others(config: Any, tmp_path: Path) -> None:
+    bands: list[Any] = []
+
+    def page(account: dict[str, Any]) -> str:
+        bands.extend(np.load(path) for path in (tmp_path / "out.partial" / "judged").glob("*.bands.npy"))
+        return "a page"
+
+    clean_corpus(config, tmp_path / "out", HERE, dry_run=False, page=page, report=lambda line: None)
+    assert len(bands) == 3
+    assert all(len(each) == BANDS and each.flags.c_contiguous for each in bands)
 
 
 def test_another_folder_is_left_alone(config: Any, tmp_path: Path) -> None:
