@@ -32,12 +32,9 @@ _SIGN = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 @cache
 def _word() -> re.Pattern[str]:
     """A word: such a sign, or letters and digits with their marks (vowels, tones), which `\\w` lacks."""
-    marks = "".join(
-        sign
-        for sign in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)])
-        if unicodedata.category(sign).startswith("M")
-    )
-    return re.compile(rf"{_SIGN}|\w[\w{marks}]*")
+    signs = map(chr, range(0x300, 0x10000))  # `re` tries marks beyond these one by one: 16 times as slow
+    marks = "".join(sign for sign in signs if unicodedata.category(sign).startswith("M"))
+    return re.compile(rf"{_SIGN}|\w+(?:[{marks}]+\w*)*")
 
 
 def words_of(text: str) -> list[str]:
