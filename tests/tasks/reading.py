@@ -14,6 +14,7 @@ import pyarrow.parquet
 import zstandard
 
 from bertcli.config.task import TaskSettings
+from bertcli.tasks.examples import TextExample
 from bertcli.tasks.files import read_examples
 
 
@@ -73,3 +74,8 @@ def write_rows(folder: Path, format: str, rows: list[dict[str, Any]]) -> Path:
         table.writerows(rows)
         write(path, text.getvalue())
     return path
+
+
+def rows(*given: tuple[str, object]) -> list[TextExample]:
+    """An example for each text with its label."""
+    return [TextExample(f"line {i}", {}, (text,), label) for i, (text, label) in enumerate(given)]  # pyright: ignore[reportArgumentType]
