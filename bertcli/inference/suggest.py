@@ -244,8 +244,8 @@ def without_labels(
 
 
 def _label_names(columns: Mapping[str, Any], settings: TaskSettings) -> list[str]:
-    """The names of the label's columns. A number says nothing in a row that lacks a column that is read, such
-    as a line of text: it counts the columns of another file."""
+    """The names of the label's columns. Numbers are ignored if the row lacks a column that is read, because
+    its file has another layout then, such as lines of text."""
     names = settings.columns or list(columns)
 
     def name(column: Column) -> str:

@@ -48,7 +48,7 @@ def in_processes(
         died: the message of the `ProcessDied` that is raised where a process dies.
         most: pieces in work at the same time; None: a few for each process.
 
-    Work that Ctrl-C or an error interrupts is broken off.
+    Ctrl-C or an error ends the processes, whatever they compute.
     """
     if not processes:
         worker = make_worker(*given)
@@ -84,8 +84,8 @@ def in_processes(
 
 @contextmanager
 def _no_ctrl_c() -> Iterator[None]:
-    """Put Ctrl-C off, also in a process that is started now: it would interrupt the imports there with a
-    traceback, before it can leave the signal to its parent."""
+    """Delay Ctrl-C, also in a process that starts now. Ctrl-C would interrupt the imports of that process
+    with a traceback, before it can leave the signal to its parent."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -38,7 +38,7 @@ def named(label: str, settings: TaskSettings, where: str, what: str = "label") -
     known = _spelled((*(names or ()), *skipped))
     if names is None or label in known:
         return known.get(label, label)
-    by_number = not any(one_spelling(name).isdecimal() for name in names)  # 1 is a name there, not the second
+    by_number = not any(one_spelling(name).isdecimal() for name in names)  # then 1 is a name, not a place
     if by_number and label.isdecimal() and int(label) < len(names):
         return names[int(label)]
     is_mark = label == "-1" and what == "label"

@@ -166,7 +166,7 @@ def _publish(partial: Path, out: Path, account: dict[str, Any], page: str) -> No
     names = {str(path.relative_to(partial)) for path in walk(partial) if _is_own(path, partial)} - {LOCK}
     write_note(partial, Note("clean", {name: [] for name in sorted(names)}))
     os.rename(partial, out)
-    (out / LOCK).unlink()  # not before: without it, a work that was killed here would not be known as ours
+    (out / LOCK).unlink()  # last: a folder that a kill leaves must still be known as ours
 
 
 def _account(folder: Path) -> dict[str, Any]:

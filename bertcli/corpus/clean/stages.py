@@ -161,7 +161,7 @@ def decide(folder: Path, _: int) -> None:
             document = stays[near.document]
             rules[document], kept[document] = CODES["near_copies"], stays[near.kept]
             similar[document] = near.similarity
-    # A copy of a near copy is shown as what it is of the document that stays.
+    # A copy of a near copy is shown beside the document that stays, with the similarity of the near copy.
     similar, kept = np.where(rules[kept] == 0, similar, similar[kept]), kept[kept]
     write_arrays(folder / "decided.npz", rules=rules, kept=kept, similar=similar)
 

@@ -6,8 +6,8 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 10.0, 30.0, 60
-"""Seconds that a client has for the headers and for the body of a request, and for its next request. Of an
-answer, it must take a part within the time for a body."""
+"""Seconds that a client has for the headers and for the body of a request, and for its next request. It must
+take a part of an answer within the time for a body."""
 
 
 class Connection(H11Protocol):

@@ -173,7 +173,7 @@ class Queue:
         encoded = [each.encoded for each in some if each.encoded is not None]
         try:
             values = answers.compute(encoded)
-        except Exception as error:  # numbers that are none; of torch: memory, a device
+        except Exception as error:  # the weights give no numbers; torch has no memory, or no device
             if len(some) > 1:  # one of them may be what fails
                 for each in some:
                     self._compute(answers, [each])
