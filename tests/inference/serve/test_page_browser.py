@@ -20,7 +20,8 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 from tests.inference.serve.serving import Client, opened, serving  # noqa: E402
-from tests.inference.serve.test_page import ROWS, SIMILAR, hostile  # noqa: E402
+from tests.inference.serve.test_page import ROWS, SIMILAR  # noqa: E402
+from tests.inference.serve.test_page_refusals import hostile  # noqa: E402
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
