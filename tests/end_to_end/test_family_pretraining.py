@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,12 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
 
 from bertcli.config.load import check_config, load_config
 from bertcli.config.schema import PretrainConfig
 from bertcli.families.family import FamilyName, Sharing
 from bertcli.families.registry import NEW
 from bertcli.folders.model_folder import load_model_folder, load_rtd_folder
-from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.transplant import find_origins
 from bertcli.training.pretraining import pretrain
@@ -238,85 +235,3 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert says in result.stderr
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "run" / "model").exists()
-
-
-def distilled(corpus: Path, folder: Path, teacher: Path, **sections: Any) -> dict[str, Any]:
-    config = small_config(corpus, folder / "run", model={"family": "distilbert", **SIZES, "layers": 1})
-    config["corpus"]["store"] = str(folder / "store")
-    config["tokenizer"] = {}
-    del config["data"]["objective"], config["data"]["mask_split"]
-    return config | {"distillation": {"teacher": str(teacher)}} | sections
-
-
-def test_a_student_learns_from_a_teacher(corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path) -> None:
-    config = distilled(corpus, tmp_path, runs["bert"])
-    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
-    first, *_, last = read_rows(tmp_path / "run" / "metrics.jsonl", "train")
-    assert first["loss"] == pytest.approx(
-        5 * first["kl_loss"] + 2 * first["mlm_loss"] + first["cosine_loss"], rel=1e-6
-    )
-    card = (tmp_path / "run" / "model" / "README.md").read_text()
-    assert "| weights | its words 5, true words 2, hidden states 1 |" in card
-    assert last["cosine_loss"] < first["cosine_loss"]
-    load_with_transformers(tmp_path / "run" / "model", "masked-lm", "distilbert")
-
-
-def test_a_killed_student_ends_as_an_undisturbed_one(
-    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path
-) -> None:
-    (tmp_path / "one").mkdir()
-    whole = distilled(corpus, tmp_path / "one", runs["bert"])
-    pretrain(check_config(PretrainConfig, whole, "the test"), resume=False, overwrite=False)
-    config = write_config(tmp_path / "config.yaml", distilled(corpus, tmp_path, runs["bert"]))
-    assert start_and_signal("pretrain", config, tmp_path / "run", 7, signal.SIGKILL) == -signal.SIGKILL
-    result = run_cli("pretrain", config, "--resume")
-    assert result.returncode == 0, result.stderr
-    resumed, undisturbed = (folder / "run/model/model.safetensors" for folder in (tmp_path, tmp_path / "one"))
-    assert resumed.read_bytes() == undisturbed.read_bytes()
-
-
-def test_a_resume_with_another_teacher_is_refused(
-    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path
-) -> None:
-    teacher = tmp_path / "teacher"
-    shutil.copytree(runs["bert"] / "model", teacher)
-    config = distilled(corpus, tmp_path, teacher)
-    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
-    weights = load_file(teacher / "model.safetensors")
-    name = next(iter(weights))
-    save_file(weights | {name: weights[name] + 1}, teacher / "model.safetensors", {"format": "pt"})
-    config["training"]["steps"] += 1
-    with pytest.raises(UserError, match=r"cannot resume: .* changed since the start of the run"):
-        pretrain(check_config(PretrainConfig, config, "the test"), resume=True, overwrite=False)
-
-
-def test_true_words_may_count_nothing(corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path) -> None:
-    """They are measured all the same, for the verdict."""
-    config = distilled(corpus, tmp_path, runs["bert"])
-    config["distillation"]["weights"] = [5.0, 0.0, 0.0]
-    pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)
-    (row, *_) = read_rows(tmp_path / "run" / "metrics.jsonl", "heldout")
-    assert "mlm_loss" in row
-    assert "cosine_loss" not in row
-    card = (tmp_path / "run" / "model" / "README.md").read_text()
-    assert "layers of its teacher" in card
-
-
-@pytest.mark.parametrize(
-    ("sections", "says"),
-    [
-        ({"model": {"family": "electra", **SIZES}}, "whose model predicts no words"),
-        ({"model": {"family": "distilbert", **SIZES, "hidden": 16}}, "the student has 16 features"),
-        ({"tokenizer": {"path": "vocab.txt"}}, "the student has its teacher's tokenizer"),
-        ({"distillation": {"teacher": "x", "weights": [0, 0, 0]}}, "all are 0"),
-        ({"tokenizer": {"kind": "byte-bpe", "vocab_size": 500}}, r"vocab_size: 500; the folder has 400"),
-        ({"tokenizer": {"kind": "byte-bpe"}}, r"tokenizer.kind: byte-bpe; the folder has wordpiece"),
-        ({"data": {"max_length": 64}, "model": {**SIZES, "max_positions": 64}}, r"teacher reads \(40\)"),
-    ],
-)
-def test_a_distillation_that_cannot_be_is_refused(
-    corpus: Path, runs: dict[FamilyName, Path], tmp_path: Path, sections: dict[str, Any], says: str
-) -> None:
-    config = distilled(corpus, tmp_path, runs["bert"], **sections)
-    with pytest.raises(UserError, match=says):
-        pretrain(check_config(PretrainConfig, config, "the test"), resume=False, overwrite=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +24,7 @@ from bertcli.training.scores import StepReport
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
 from tests.folders.folders import LABELS, ODD, SETTINGS, head_of, tiny_tokenizer
 from tests.labeled_examples import draw_examples
-from tests.small_runs import read_rows, small_config, write_config
+from tests.small_runs import read_rows
 
 ONE_STEP = {"epochs": 0.1}
 NO_DROPOUT = replace(ODD, dropout=0.0, attention_dropout=0.0)
@@ -285,19 +283,3 @@ def test_a_tag_of_one_sentence_is_learned(files: Path, tmp_path: Path) -> None:
     model = run(config | {"task": task}).model
     labels = json.loads((model / "config.json").read_text())["label2id"]
     assert set(labels) == {"O", "B-LOC", "I-LOC", "B-PER", "I-PER"}
-
-
-def test_no_run_waits_for_torchs_compiler(corpus: Path, config: dict[str, Any], tmp_path: Path) -> None:
-    """The compiler's import takes as long as that of torch."""
-    pretraining = write_config(tmp_path / "pretrain.yaml", small_config(corpus, tmp_path / "pretrained"))
-    finetuning = write_config(tmp_path / "finetune.yaml", config)
-    program = (
-        "import sys, bertcli\n"
-        "bertcli.pretrain(sys.argv[1])\n"
-        "bertcli.finetune(sys.argv[2])\n"
-        "heavy = {'sympy', 'torch._dynamo'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    command = [sys.executable, "-c", program, pretraining, finetuning]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
