@@ -3,12 +3,16 @@
 The names of inputs and outputs are those that transformers' classes use, as do the files on the hub.
 """
 
+import contextlib
 import mmap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from bertcli.corpus.streams import import_extra
 from bertcli.model.architecture import Architecture
@@ -18,6 +22,8 @@ IDS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
 """The names of the inputs: int64 [B, T], or [B, choices, T]; the mask has 1 at real tokens."""
 HIDDEN, LOGITS = "last_hidden_state", "logits"
 SPANS = ("start_logits", "end_logits")
+_CALL_TOKENS = 12
+"""Tokens that are computed in the time that one more call takes."""
 _ERRORS_ONLY = 3
 
 
@@ -54,25 +60,64 @@ class OnnxModel(nn.Module):
         """All outputs, in the order of `outputs`; the arguments are the file's inputs."""
         given = {IDS: ids, MASK: torch.ones_like(ids) if mask is None else mask, SEGMENTS: segments}
         feeds = {name: given[name].long().numpy() for name in self._ranks}
-        outputs = [torch.from_numpy(output) for output in self._session.run(None, feeds)]
-        if any(output.isnan().any() for output in outputs):
+        outputs = self._session.run(None, feeds)
+        if any(np.isnan(output).any() for output in outputs):
             raise UserError(
                 f"{self.file}: its outputs are not numbers (NaN): its weights are damaged, or the training "
                 "diverged. Export the model again from weights that are finite (bertcli export)"
             )
-        return outputs
+        return [torch.from_numpy(output) for output in outputs]
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
-        """The hidden states (hidden_BTD), or the logits of `model.task_models` for the same rows."""
-        if self._ranks[IDS] == 2:
-            found = dict(zip(self.outputs, self.run(ids_BT, segments_BT, mask_BT), strict=True))
-            if set(SPANS) <= found.keys():
-                return torch.stack([found[name] for name in SPANS], dim=-1)
-            return found[HIDDEN] if HIDDEN in found else found[LOGITS]
-        # All rows as the choices of one question: their logits do not depend on each other.
-        mask = torch.ones_like(ids_BT) if mask_BT is None else mask_BT
-        (logits_1B,) = self.run(ids_BT[None], segments_BT[None], mask[None])
-        return logits_1B.mT
+        """The hidden states (hidden_BTD), or the logits of `model.task_models` for the same rows.
+
+        A call computes padding too, so rows of other lengths have calls of their own. Padding is on the
+        right; the longest row has none.
+        """
+        if self._ranks[IDS] == 3:
+            # All rows as the choices of one question: their logits do not depend on each other.
+            mask = torch.ones_like(ids_BT) if mask_BT is None else mask_BT
+            (logits_1B,) = self.run(ids_BT[None], segments_BT[None], mask[None])
+            return logits_1B.mT
+        if mask_BT is None:
+            return self._answer(ids_BT, segments_BT, None)
+        found: dict[int, Tensor] = {}
+        for rows, length in _of_similar_length(mask_BT.sum(dim=1).tolist()):
+            some = (each[rows, :length] for each in (ids_BT, segments_BT, mask_BT))
+            found.update(zip(rows, self._answer(*some), strict=True))
+        return pad_sequence([found[row] for row in range(len(ids_BT))], batch_first=True)
+
+    def _answer(self, ids_BT: Tensor, segments_BT: Tensor, mask_BT: Tensor | None) -> Tensor:
+        found = dict(zip(self.outputs, self.run(ids_BT, segments_BT, mask_BT), strict=True))
+        if set(SPANS) <= found.keys():
+            return torch.stack([found[name] for name in SPANS], dim=-1)
+        return found[HIDDEN] if HIDDEN in found else found[LOGITS]
+
+
+def _of_similar_length(lengths: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """The numbers of rows for each call, and the longest of their lengths."""
+    rows, longest, padding = list[int](), 0, 0
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if rows and padding + longest - lengths[row] > _CALL_TOKENS:
+            yield rows, longest
+            rows, padding = [], 0
+        longest = longest if rows else lengths[row]
+        rows, padding = [*rows, row], padding + longest - lengths[row]
+    yield rows, longest
+
+
+@contextlib.contextmanager
+def one_thread(model: nn.Module) -> Iterator[None]:
+    """Let torch compute with one thread, if onnxruntime computes the model.
+
+    Torch's other threads wait for their next work in a loop, and would take the cores from onnxruntime's.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if isinstance(model, OnnxModel) else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def is_quantized(model: nn.Module) -> bool:
@@ -91,6 +136,7 @@ def _open(file: Path) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = _ERRORS_ONLY
+    options.add_session_config_entry("session.force_spinning_stop", "1")  # leave the cores to others
     try:
         return runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common class of their own

@@ -19,7 +19,7 @@ from bertcli.batches.batch import batch_of
 from bertcli.corpus.streams import import_extra
 from bertcli.folders.lengths import LongRows
 from bertcli.folders.sentence_transformers import SentencePooling
-from bertcli.inference.onnx_model import OnnxModel, is_quantized
+from bertcli.inference.onnx_model import OnnxModel, is_quantized, one_thread
 from bertcli.inference.outputs import CutRows, aside
 from bertcli.inference.predict import Answers, AsRead, by_length, in_buffers, only_numbers
 from bertcli.model.task_models import PooledModel, pool
@@ -108,12 +108,13 @@ class Embedder:
     @torch.inference_mode()
     def _compute(self, rows: list[Row]) -> list[Tensor]:
         batch = batch_of(rows, self.tokenizer.pad_id, self.device)
-        with autocast(self.precision, self.device):
-            hidden_BTD = self.model(*batch)
-        vectors_BD = pool(hidden_BTD.float(), batch.mask_BT, self.pooling.mode)
-        if self.pooling.normalize:
-            vectors_BD = F.normalize(vectors_BD, dim=-1)
-        return list(only_numbers(vectors_BD.cpu()))
+        with one_thread(self.model):
+            with autocast(self.precision, self.device):
+                hidden_BTD = self.model(*batch)
+            vectors_BD = pool(hidden_BTD.float(), batch.mask_BT, self.pooling.mode)
+            if self.pooling.normalize:
+                vectors_BD = F.normalize(vectors_BD, dim=-1)
+            return list(only_numbers(vectors_BD.cpu()))
 
 
 class Vectors(Answers):

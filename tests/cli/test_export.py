@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ from bertcli.cli import main as cli
 from bertcli.cli.folders import _table
 from bertcli.config.task import TaskSettings
 from bertcli.folders import onnx_folder as verify
+from bertcli.folders.config_file import read_architecture
 from bertcli.folders.onnx_folder import Comparison, Form
 from bertcli.folders.onnx_graph import ExportedModel
+from bertcli.inference.onnx_model import OnnxModel
 from bertcli.tasks.files import read_examples
 from tests.finetunes import run, spam_config, write_model, write_spam
 from tests.folders.folders import change_config, saved_model
@@ -168,6 +171,26 @@ def test_the_vectors_of_an_encoder_are_equal(run_bertcli, encoder: Pair) -> None
     np.testing.assert_allclose(np.linalg.norm(vectors[1], axis=1), 1, atol=1e-5)
     assert encoder.out.startswith(f"{encoder.onnx}: last_hidden_state; ")
     assert "cosine of its vectors with bertcli's: mean 0.9" in encoder.out
+
+
+@pytest.mark.parametrize("kind", ["encoder", "spam"])
+def test_rows_of_other_lengths_are_computed_as_they_are_alone(
+    spam: Pair, encoder: Pair, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    folder = {"encoder": encoder, "spam": spam}[kind].onnx
+    model = OnnxModel(folder / "onnx" / "model.onnx", read_architecture(folder / "config.json"))
+    calls = Mock(side_effect=model.run)
+    monkeypatch.setattr(model, "run", calls)
+    lengths = [6, 16, 5, 7, 15, 3]
+    ids_BT = torch.randint(5, 30, (len(lengths), 16))
+    mask_BT = torch.arange(16) < torch.tensor(lengths)[:, None]
+    together = model(ids_BT * mask_BT, torch.zeros_like(ids_BT), mask_BT)
+    assert [list(call.args[0].shape) for call in calls.call_args_list] == [[3, 16], [3, 6]]
+    for row, length in enumerate(lengths):
+        one = ids_BT[row : row + 1, :length]
+        alone = model(one, torch.zeros_like(one))[0]
+        found = together[row] if alone.ndim == 1 else together[row, :length]
+        torch.testing.assert_close(found, alone)
 
 
 @pytest.mark.parametrize(

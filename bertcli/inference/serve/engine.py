@@ -234,8 +234,9 @@ def _exported(folder: Path, encoder_alone: bool) -> Path | None:
     return place
 
 
-TOGETHER, _SECONDS = 16, 0.4
-"""Rows at once, and seconds of the measurement; of at least three rounds, the first does not count."""
+TOGETHER, _SECONDS, _REST = 16, 0.4, 0.01
+"""Rows at once, and seconds of the measurement; of at least three rounds, the first does not count. After an
+engine's turn its threads still run for some milliseconds, in which the other one must not begin."""
 _ALONE, _LENGTHS = 32, range(8, 72, 4)
 
 
@@ -258,6 +259,7 @@ def _speeds(engines: Mapping[str, Any]) -> dict[str, list[float]]:
                 start = time.perf_counter()
                 opened.model(*batch)
                 taken.setdefault((name, size), []).append(time.perf_counter() - start)
+            time.sleep(_REST)
         rounds += 1
     sizes = (1, TOGETHER)
     return {

@@ -14,7 +14,7 @@ import torch
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from bertcli.inference.inputs import example_of
 from bertcli.inference.lines import Line
@@ -71,7 +71,7 @@ class JsonRoute(APIRoute):
 
 def json_response(value: Any) -> Response:
     """The response with a value as JSON, which FastAPI does not look through again."""
-    return Response(json.dumps(value, ensure_ascii=False), media_type="application/json")
+    return Response(to_json(value), media_type="application/json")
 
 
 @dataclass(frozen=True)

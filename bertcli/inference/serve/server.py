@@ -44,6 +44,9 @@ MOST_HELD = 64_000_000
 """Most bytes of all bodies whose requests are not answered yet; their texts take a few times as much."""
 GRACE_SECONDS = 0.25
 """Seconds after a signal in which requests still come in: those that were sent before it."""
+_TURNS = 10
+"""Turns of the event loop after that. It accepts a connection, makes it and reads from it in a turn each, and
+on a busy machine it may find all of that still to be done."""
 OPEN_PATHS = ("/", "/docs", "/health", "/openapi.json")
 """Paths that show nothing of the models, and need no key."""
 SWITCH_SECONDS = 0.0005
@@ -218,6 +221,8 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         say("ending: requests that are under way are answered; a second signal ends at once")
         await asyncio.sleep(GRACE_SECONDS)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         await super().shutdown(sockets)
         self.queue.close()
 
