@@ -1,18 +1,20 @@
 """Requests a second and their time: `bertcli serve`, a plain route of another library, bare onnxruntime.
 
-    python scripts/bench/serve.py MODEL [--seconds 10] [--clients 1 8 64] [--python PYTHON] [--classifier DIR]
+    python scripts/bench/serve.py MODEL [--seconds 5] [--rounds 3] [--clients 1 8 64] [--python PYTHON]
+        [--classifier DIR]
 
 MODEL is a folder of sentence vectors; --classifier a fine-tuned model, which is measured too. Each client
 asks for one text of the bundled messages at a time, over one connection that stays open; the clients are
 threads of one process of their own. PYTHON is an interpreter with sentence-transformers, fastapi and
 uvicorn: it serves MODEL by a plain route, a thread a request. With one client, onnxruntime alone reads the
-same texts in a process, without any server, from the ONNX file that `bertcli serve` keeps. Rows: requests a
-second, p50 and p99 in ms.
+same texts in a process, without any server, from the ONNX file that `bertcli serve` keeps. In each round all
+of them are measured, one after the other; printed are the medians of requests a second, p50 and p99.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import multiprocessing
@@ -22,15 +24,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from scripts.check.serve_load import server
 
+PEER_PORT = 8901
 PEER = """
 import sys
 import uvicorn
@@ -109,16 +113,6 @@ def ask(port: int, path: str, bodies: Sequence[str], seconds: float, clients: in
     return taken
 
 
-def measure(port: int, path: str, bodies: Sequence[str], given: argparse.Namespace) -> dict[int, list[float]]:
-    """The seconds of the requests by the number of clients, which are a process of their own."""
-    found = {}
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        pool.apply(ask, (port, path, bodies, 1.0, 8))  # both have to warm up
-        for clients in given.clients:
-            found[clients] = pool.apply(ask, (port, path, bodies, given.seconds, clients))
-    return found
-
-
 @contextmanager
 def peer(python: str, model: Path, port: int) -> Iterator[None]:
     """The other library's server."""
@@ -143,10 +137,58 @@ def peer(python: str, model: Path, port: int) -> Iterator[None]:
             process.wait()
 
 
-def row(name: str, clients: int, taken: Sequence[float], seconds: float) -> None:
-    """Print the figures of a measurement."""
-    p50, p99 = (statistics.quantiles(taken, n=100)[at] * 1000 for at in (49, 98))
-    print(f"| {name} | {clients} | {len(taken) / seconds:,.1f} | {p50:,.1f} | {p99:,.1f} |", flush=True)
+class Way(NamedTuple):
+    """A way to get answers: its name, the route, and a function of clients and seconds -> each request's
+    seconds; `most` clients can ask at once."""
+
+    name: str
+    route: str
+    take: Callable[[int, float], list[float]]
+    most: int = 1_000_000
+
+
+def bare(folder: Path, texts: Sequence[str], _clients: int, seconds: float) -> list[float]:
+    """The seconds of each text with onnxruntime alone."""
+    command = [sys.executable, "-c", BARE, str(folder), str(seconds)]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def ways(given: argparse.Namespace, texts: Sequence[str]) -> Iterator[list[Way]]:
+    """All ways, whose servers run."""
+    from bertcli.inference.serve import engine
+
+    found: list[Way] = []
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(1))
+
+        def add(name: str, port: int, path: str, body: Callable[[str], Any]) -> None:
+            bodies = [json.dumps(body(text)) for text in texts]
+
+            def take(clients: int, seconds: float) -> list[float]:
+                return pool.apply(ask, (port, path, bodies, seconds, clients))
+
+            take(8, 1.0)  # to warm up
+            found.append(Way(name, path, take))
+
+        for model in filter(None, (given.model, given.classifier)):
+            served = server(f"bench={model}", "--engine", given.engine)
+            _, port, _said = stack.enter_context(served)
+            name, embeds = f"bertcli serve, {info(port)['engine']}", model == given.model
+            if embeds:
+                add(name, port, "/embed", lambda text: {"inputs": [text], "truncate": True})
+            else:
+                add(name, port, "/predict", lambda text: {"inputs": text})
+            kept = engine._exported(model, embeds)
+            if kept is not None:
+                route = "/embed" if embeds else "/predict"
+                found.append(Way("bare onnxruntime", route, partial(bare, kept, texts), most=1))
+        if given.python:
+            stack.enter_context(peer(given.python, given.model, PEER_PORT))
+            name = "sentence-transformers, a plain route"
+            add(name, PEER_PORT, "/embed", lambda text: {"inputs": [text]})
+        yield found
 
 
 def info(port: int) -> dict[str, Any]:
@@ -156,9 +198,12 @@ def info(port: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--python")
     parser.add_argument("--classifier", type=Path)
@@ -166,33 +211,26 @@ def main() -> None:
     given = parser.parse_args()
     from bertcli.config.section import Decoding
     from bertcli.corpus.streams import read_lines
-    from bertcli.inference.serve import engine
     from bertcli.tasks.files import find_labeled_file
 
     _, *lines = read_lines(find_labeled_file("sms-spam"), Decoding())
     texts = [line.split("\t")[-1] for line in lines[:512]]
-    print("| server | clients | requests/s | p50, ms | p99, ms |\n|---|---|---|---|---|")
-    measured = [(given.model, "/embed", "inputs")]
-    measured += [(given.classifier, "/v1/bertcli/predict", "rows")] if given.classifier else []
-    for model, path, key in measured:
-        cut = {"truncate": True} if path == "/embed" else {}
-        bodies = [json.dumps({key: [text]} | cut) for text in texts]
-        with server(f"bench={model}", "--engine", given.engine) as (_, port, _said):
-            name = f"bertcli serve, {path}, {info(port)['engine']}"
-            for clients, taken in measure(port, path, bodies, given).items():
-                row(name, clients, taken, given.seconds)
-        kept = engine._exported(model, path == "/embed") if given.engine != "bertcli" else None
-        if kept is not None:
-            command = [sys.executable, "-c", BARE, str(kept), str(given.seconds)]
-            done = subprocess.run(
-                command, input=json.dumps(texts), capture_output=True, text=True, check=True
-            )
-            row(f"bare onnxruntime, {path}", 1, json.loads(done.stdout), given.seconds)
-    if given.python:
-        with peer(given.python, given.model, 8901):
-            bodies = [json.dumps({"inputs": [text]}) for text in texts]
-            for clients, taken in measure(8901, "/embed", bodies, given).items():
-                row("sentence-transformers, a plain route", clients, taken, given.seconds)
+    rounds: dict[tuple[str, str, int], list[list[float]]] = {}
+    with ways(given, texts) as found:
+        for _ in range(given.rounds):
+            for clients in given.clients:
+                for way in found:
+                    if clients <= way.most:
+                        key = (way.route, way.name, clients)
+                        rounds.setdefault(key, []).append(way.take(clients, given.seconds))
+    print("| route | server | clients | requests/s | p50, ms | p99, ms |\n|---|---|---|---|---|---|")
+    for (route, name, clients), taken in sorted(rounds.items(), key=lambda each: (each[0][0], each[0][2])):
+        figures = [
+            [len(some) / given.seconds, *(1000 * statistics.quantiles(some, n=100)[at] for at in (49, 98))]
+            for some in taken
+        ]
+        shown = (f"{statistics.median(each):,.1f}" for each in zip(*figures, strict=True))
+        print(f"| {route} | {name} | {clients} | {' | '.join(shown)} |", flush=True)
 
 
 if __name__ == "__main__":
