@@ -26,3 +26,11 @@ def init_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("fit_pretraining", "finetuning"):
         monkeypatch.setattr(f"bertcli.advice.init.{name}.start_seconds", lambda module: 1.0)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pretrained model with first weights, which is read and never changed."""
+    folder = tmp_path_factory.mktemp("model")
+    saved_model(folder)
+    return folder

@@ -14,15 +14,6 @@ import torch
 from safetensors import SafetensorError
 
 import bertcli
-from tests.folders.folders import saved_model
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    saved_model(folder)
-    return folder
-
 
 TEXT = "A [MASK]."
 RUN: dict[str, Any] = {"corpus": {}}

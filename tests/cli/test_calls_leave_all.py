@@ -19,16 +19,7 @@ import torch
 
 import bertcli
 from bertcli.system.signals import said_on_ctrl_c, stop_signal
-from tests.folders.folders import saved_model
 from tests.small_runs import small_config, write_corpus
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    saved_model(folder)
-    return folder
-
 
 TEXT = "A [MASK]."
 CASES: dict[str, Callable[[Path, Path], Any]] = {
