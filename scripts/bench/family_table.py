@@ -1,14 +1,15 @@
 """Models of each family, pretrained side by side for the same minutes, then fine-tuned on three tasks.
 
-    python scripts/bench/family_table.py TEXTS TASKS --out FOLDER [--families bert ...] [--minutes 15]
+    python scripts/bench/family_table.py TEXTS TASKS --out FOLDER [--families bert ...] [--minutes 10]
+        [--plan]
 
 TEXTS are text files (a glob, in quotes), TASKS the folder with SST-2, STS-B (GLUE's own files) and wnut17.
-Every family has 4 layers x 256 and a WordPiece vocabulary of 8,192 in lower case, trained on the text; rows,
-rates and precision are the same, masks and objective are the family's. First the step of each is timed, all
-families in turn and twice; that gives the number of steps that `--minutes` hold, so that work of others on
-the machine changes the time of a run, but not the result. Then each family is trained by `bertcli pretrain`
-and fine-tuned by `bertcli finetune` with three seeds on each task. Prints a line for each as it ends. A part
-that is finished in FOLDER is not repeated.
+Every family has 4 layers x 256 and a WordPiece vocabulary of 8,192 in lower case, trained on the text; the
+rest is what bertcli decides for the family. Each has as many steps as `--minutes` hold by `bertcli estimate`;
+with `--plan` that is measured and nothing is trained: the machine must have nothing else to do. The same
+command without `--plan` trains by the configs that are there; then work of others changes the time of a run,
+but not the result. Each family is trained by `bertcli pretrain` and fine-tuned by `bertcli finetune` with
+three seeds on each task. Prints a line for each as it ends. A part of FOLDER that has ended is not repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from small_tasks import bertcli, score, task_sections, write
+from small_tasks import pretrain, score, task_sections, write_with_steps
 
 FAMILIES = ["bert", "roberta", "albert", "electra", "deberta-v3", "modernbert"]
 SEEDS = [1, 2, 3]
@@ -35,17 +36,16 @@ def main() -> None:
     parser.add_argument("tasks", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--families", nargs="+", default=FAMILIES, choices=FAMILIES)
-    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--plan", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    configs = {name: pretraining_config(name, options.texts, options.out) for name in options.families}
-    steps = steps_in(options.minutes, configs, options.out / "steps.json")
+    configs = {name: pretraining_config(name, options) for name in options.families}
     for family, config in configs.items():
-        run = options.out / family
-        if not (run / "model" / "config.json").is_file():
-            resume = ["--resume"] if (run / "checkpoints").is_dir() else []
-            bertcli("pretrain", config, "--set", f"training.steps={steps[family]}", *resume)
-        report(family, pretrained(run), steps=steps[family])
+        if options.plan:
+            continue
+        run = pretrain(config)
+        report(family, pretrained(run))
         sections = task_sections(options.tasks, options.out)
         for task in TASKS:
             report(family, finetuned(run, task, sections[task]))
@@ -55,38 +55,18 @@ def report(family: str, figures: dict[str, Any], **more: Any) -> None:
     print(json.dumps({"family": family, **more, **figures}), flush=True)
 
 
-def pretraining_config(family: str, texts: str, out: Path) -> Path:
-    return write(
-        out / f"{family}.yaml",
-        {
-            "output_dir": str(out / family),
-            "corpus": {"files": [texts], "heldout_fraction": 0.05},
-            "tokenizer": {"kind": "wordpiece", "vocab_size": 8192, "lowercase": True},
-            "model": {"family": family, "preset": "mini", "dropout": 0.0},
-            "training": {"batch_size": 32},
-            "evaluation": {"every_steps": 1000, "batches": 100},
-            "checkpoint": {"every_steps": 500, "keep_last": 1},
-            "logging": {"every_steps": 100},
-        },
-    )
-
-
-def steps_in(minutes: float, configs: dict[str, Path], saved: Path) -> dict[str, int]:
-    """The steps of each family, by the mean of two measured times."""
-    if saved.is_file() and json.loads(saved.read_text()).keys() >= configs.keys():
-        return json.loads(saved.read_text())
-    times: dict[str, list[float]] = {family: [] for family in configs}
-    for config in configs.values():
-        bertcli("prepare", config)
-    for _ in range(2):
-        for family, config in configs.items():
-            measured = json.loads(bertcli("bench", "step", "--config", config, "--steps", 30, "--json"))
-            times[family].append(measured["ms_per_step"] / 1e3)
-    steps = {family: round(60 * minutes / statistics.mean(each)) for family, each in times.items()}
-    for family, each in times.items():
-        report(family, {"ms_per_step": 1e3 * statistics.mean(each)})
-    saved.write_text(json.dumps(steps))
-    return steps
+def pretraining_config(family: str, options: argparse.Namespace) -> Path:
+    """The config of a family; one that is there stays as it is."""
+    value = {
+        "output_dir": str((options.out / family).resolve()),
+        "corpus": {"files": [options.texts], "heldout_fraction": 0.05},
+        "tokenizer": {"kind": "wordpiece", "vocab_size": 8192, "lowercase": True},
+        "model": {"family": family, "preset": "mini"},
+        "evaluation": {"every_steps": 10**9, "batches": 100},
+        "checkpoint": {"every_steps": 500, "keep_last": 1},
+        "logging": {"every_steps": 100},
+    }
+    return write_with_steps(options.out / f"{family}.yaml", value, options.minutes)
 
 
 def pretrained(run: Path) -> dict[str, Any]:
@@ -96,7 +76,7 @@ def pretrained(run: Path) -> dict[str, Any]:
     heldout = [row for row in rows if row["split"] == "heldout"][-1]
     wanted = ("mlm_loss", "mlm_accuracy", "rtd_loss", "rtd_found", "rtd_replaced")
     figures = {name: heldout[name] for name in wanted if name in heldout}
-    return {"tokens": train["tokens"], "seconds": train["seconds"], **figures}
+    return {"steps": train["step"], "tokens": train["tokens"], "seconds": train["seconds"], **figures}
 
 
 def finetuned(run: Path, task: str, section: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,17 @@
-"""Small labeled tasks to compare models by: their sections of a config, and scores by `bertcli finetune`."""
+"""What benches of models share: pretraining for so many minutes, small labeled tasks, and scores by
+`bertcli finetune`."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+PROBE_STEPS = 1000
+"""Steps of the config whose time tells how many steps some minutes hold."""
 SST2_ROWS = 4000
 METRICS = {
     "cola": "matthews_correlation",
@@ -57,6 +61,28 @@ def bertcli(*command: Any) -> str:
     """What a command prints to standard output."""
     line = [sys.executable, "-m", "bertcli", *map(str, command)]
     return subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def write_with_steps(path: Path, config: dict[str, Any], minutes: float, changes: Sequence[str] = ()) -> Path:
+    """Write the config of a pretraining run with as many steps as `minutes` hold by `bertcli estimate`.
+
+    That measures this machine, so a config that is there stays as it is.
+    """
+    if not path.exists():
+        config = config | {"training": {"steps": PROBE_STEPS}}
+        probe = write(path.with_suffix(".probe.yaml"), config)
+        hours = json.loads(bertcli("estimate", probe, *changes, "--json"))["hours"]
+        config["training"] = {"steps": round(PROBE_STEPS * minutes / 60 / hours)}
+        write(path, config)
+    return path
+
+
+def pretrain(config: Path, changes: Sequence[str] = ()) -> Path:
+    """The folder of the run of a config, which is trained, or resumed, if it has not ended."""
+    run = Path(json.loads(config.read_text())["output_dir"])
+    if not (run / "verdict.json").is_file():
+        bertcli("pretrain", config, *changes, *(["--resume"] if (run / "checkpoints").is_dir() else []))
+    return run
 
 
 def write(path: Path, config: dict[str, Any]) -> Path:

@@ -4,12 +4,13 @@
     python scripts/bench/sources.py replay TEXT GENERAL --model MODEL --out FOLDER [--values 0 5 20]
     python scripts/bench/sources.py longer TEXT --model MODEL --out FOLDER [--values 512]
 
-All take [--minutes 10] and [--plan]. Each run has as many steps as `--minutes` hold by `bertcli estimate`;
-with `--plan` that is measured and nothing is trained. `temperature` trains a new model (`preset: mini`) of
-both folders and prints the held-out loss of each. `replay` goes on from a model with so many percent of
-general text among the rows, and prints nats a word before and after of both. `longer` goes on with rows of
-so many tokens, and prints the loss of masked words at the old length and at the new one, before and after;
-both models are read by `bertcli evaluate` on the bundled classics. A run that has ended is not trained again.
+All take [--minutes 10] and [--plan]. A run has as many steps as `--minutes` hold by `bertcli estimate`, and
+those of one kind have as many as the first one; with `--plan` that is measured and nothing is trained.
+`temperature` trains a new model (`preset: mini`) of both folders and prints the held-out loss of each.
+`replay` goes on from a model with so many percent of general text among the rows, and prints nats a word
+before and after of both. `longer` goes on with rows of so many tokens, and prints the loss of masked words
+at the old length and at the new one, before and after; both models are read by `bertcli evaluate` on the
+bundled classics. A run that has ended is not trained again.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from small_tasks import bertcli, write  # noqa: E402
+from small_tasks import bertcli, pretrain, write, write_with_steps  # noqa: E402
 
 from bertcli.folders.lengths import trained_length  # noqa: E402
 
-PROBE_STEPS = 1000
 VALUES = {"temperature": [1.0, 0.7, 0.3], "replay": [0.0, 5.0, 20.0], "longer": [512.0]}
 
 
@@ -42,12 +42,14 @@ def main() -> None:
     parser.add_argument("--plan", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
+    steps = None
     for value in options.values or VALUES[options.kind]:
         name = f"{options.kind}-{value:g}"
-        config = planned(name, SECTIONS[options.kind](options, value), options)
+        config = planned(name, SECTIONS[options.kind](options, value), options, steps)
+        steps = json.loads(config.read_text())["training"]["steps"]
         if not options.plan:
-            train(config)
-            for line in SAID[options.kind](options, options.out / name):
+            run = pretrain(config)
+            for line in SAID[options.kind](options, run):
                 print(f"{name}: {line}", flush=True)
 
 
@@ -75,28 +77,18 @@ def sources(texts: list[Path]) -> list[dict[str, Any]]:
     return [{"name": path.name, "files": str(path.resolve())} for path in texts]
 
 
-def planned(name: str, sections: dict[str, Any], options: argparse.Namespace) -> Path:
-    """The config of a run; one that is there stays as it is."""
+def planned(name: str, sections: dict[str, Any], options: argparse.Namespace, steps: int | None) -> Path:
+    """The config of a run of so many steps, None: of `--minutes`; one that is there stays as it is."""
+    sections["corpus"] |= {"document": "file", "heldout_fraction": 0.05}
+    value = sections | {
+        "output_dir": str((options.out / name).resolve()),
+        "evaluation": {"every_steps": 10**9, "batches": 10_000},
+        "logging": {"every_steps": 100},
+    }
     path = options.out / f"{name}.yaml"
-    if not path.exists():
-        sections["corpus"] |= {"document": "file", "heldout_fraction": 0.05}
-        value = sections | {
-            "output_dir": str((options.out / name).resolve()),
-            "training": {"steps": PROBE_STEPS},
-            "evaluation": {"every_steps": 10**9, "batches": 10_000},
-            "logging": {"every_steps": 100},
-        }
-        probe = write(options.out / "probe.yaml", value)
-        hours = json.loads(bertcli("estimate", probe, "--json"))["hours"]
-        value["training"]["steps"] = round(PROBE_STEPS * options.minutes / 60 / hours)
-        write(path, value)
-    return path
-
-
-def train(config: Path) -> None:
-    run = Path(json.loads(config.read_text())["output_dir"])
-    if not (run / "verdict.json").is_file():
-        bertcli("pretrain", config, *(["--resume"] if (run / "checkpoints").is_dir() else []))
+    if steps is None:
+        return write_with_steps(path, value, options.minutes)
+    return path if path.exists() else write(path, value | {"training": {"steps": steps}})
 
 
 def losses(_: argparse.Namespace, run: Path) -> Iterator[str]:

@@ -26,13 +26,11 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from small_tasks import bertcli, write  # noqa: E402
+from small_tasks import bertcli, pretrain, write, write_with_steps  # noqa: E402
 
 from bertcli.config.model import Sizes  # noqa: E402
 from bertcli.families.registry import new_name  # noqa: E402
 from bertcli.folders.config_file import read_architecture  # noqa: E402
-
-PROBE_STEPS = 1000
 
 
 def main() -> None:
@@ -73,13 +71,9 @@ def plan(options: argparse.Namespace, changes: list[str]) -> dict[str, Path]:
     }
     configs: dict[str, Path] = {}
     for name, (model, vocabulary) in models.items():
-        path = configs[name] = out / f"{name.replace(' ', '-')}.yaml"
-        if not path.exists():
-            value = config_of(options, path.stem, model) | {"tokenizer": vocabulary}
-            probe = write(out / "probe.yaml", value)
-            hours = json.loads(bertcli("estimate", probe, *changes, "--json"))["hours"]
-            value["training"]["steps"] = round(PROBE_STEPS * options.minutes / 60 / hours)
-            write(path, value)
+        path = out / f"{name.replace(' ', '-')}.yaml"
+        value = config_of(options, path.stem, model) | {"tokenizer": vocabulary}
+        configs[name] = write_with_steps(path, value, options.minutes, changes)
     return configs
 
 
@@ -89,7 +83,6 @@ def config_of(options: argparse.Namespace, name: str, model: dict[str, Any]) -> 
         "corpus": {"files": [str(options.texts)], "heldout_fraction": 0.05},
         "data": {"objective": "mlm"},
         "model": model,
-        "training": {"steps": PROBE_STEPS},
         "evaluation": {"every_steps": 10**9, "batches": 10_000},
         "logging": {"every_steps": 100},
     }
@@ -97,9 +90,7 @@ def config_of(options: argparse.Namespace, name: str, model: dict[str, Any]) -> 
 
 def trained(config: Path, changes: list[str]) -> list[str]:
     """The cells of a run, which is trained if it has not ended."""
-    run = Path(json.loads(config.read_text())["output_dir"])
-    if not (run / "model").is_dir():
-        bertcli("pretrain", config, *changes, *(["--resume"] if (run / "checkpoints").is_dir() else []))
+    run = pretrain(config, changes)
     pieces = json.loads(bertcli("prepare", config, *changes, "--json"))["tokens_per_word"]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     last = [row for row in rows if row["split"] == "heldout"][-1]
