@@ -145,7 +145,7 @@ def prepare(
         )
         for line in finish.misfits(checked, store.manifest):
             say(f"warning: {line}")
-        summary = summarize(store, time.monotonic() - start)
+        summary = summarize(store, checked.corpus.source_names, time.monotonic() - start)
         print(json.dumps(summary, ensure_ascii=False) if json_ else _table(summary))
 
 
@@ -154,16 +154,18 @@ def _given(set_: list[str] | None, json_: bool) -> list[str]:
     return [*(f"--set={each}" for each in set_ or []), *["--json"] * json_]
 
 
-def summarize(store: OpenStore, seconds: float) -> dict[str, Any]:
-    """The object of `--json`: counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
+def summarize(store: OpenStore, sources: Sequence[str], seconds: float) -> dict[str, Any]:
+    """The object of `--json`, with these names of the sources.
+
+    It has counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
     manifest = store.manifest
     train, heldout, text = manifest.train, manifest.heldout, manifest.text
     return {
         "store": str(store.folder),
         "files": len(manifest.files),
         "sources": {
-            source.name: {"tokens": source.train.tokens, "heldout_tokens": source.heldout.tokens}
-            for source in manifest.sources
+            name: {"tokens": source.train.tokens, "heldout_tokens": source.heldout.tokens}
+            for name, source in zip(sources, manifest.sources, strict=True)
         },
         "bytes": text.bytes,
         "words": text.words,

@@ -73,8 +73,8 @@ class TextConfig(Section):
     join_lines: bool = False
     """True for hard-wrapped text: all lines up to a blank line are one paragraph."""
     language: str = "en"
-    """ISO 639 code of the language, for the sentence splitter; stored in its shortest form (de for deu or
-    de-AT)."""
+    """ISO 639 code of the language, for the sentence splitter and the rule `clean.language`; stored in its
+    shortest form (de for deu or de-AT)."""
     encoding: str = "utf-8"
     """Encoding of the text files, as Python names it. utf-8: a file with the byte order mark of UTF-16 or
     UTF-32 is read in that encoding."""
@@ -98,7 +98,7 @@ class TextConfig(Section):
 class SourceConfig(TextConfig):
     """One of several sources of text. A key that it does not have is that of `corpus`."""
 
-    name: Annotated[str, Field(pattern=r"^[^/.][^/]*$")] | None = None
+    name: Annotated[str, Field(pattern=r"^[^/.\n][^/\n]*$", max_length=60)] | None = None
     """Name in messages and reports, and of the folder that `bertcli clean` makes; null: from the first of its
     files."""
     weight: Weight | tuple[Weight, Weight] | None = None
@@ -142,15 +142,16 @@ class CorpusConfig(TextConfig):
     @property
     def source_names(self) -> list[str]:
         """The name of each source: the given one, or that of its first file or folder without a suffix. A
-        name that occurs again gets a number."""
-        names: list[str] = []
-        for source in self.sources or (self,):
-            given = source.name if isinstance(source, SourceConfig) else None
-            name, number = given or _name_of(source.files[0]), 2
-            while name in names:
-                name, number = f"{given or _name_of(source.files[0])} {number}", number + 1
-            names.append(name)
-        return names
+        name of a file that is taken gets a number."""
+        names = [source.name for source in self.sources] or [None]
+        for place, source in enumerate(self.sources or (self,)):
+            if names[place] is None:
+                name = own = _name_of(source.files[0])
+                number = 2
+                while name in names:
+                    name, number = f"{own} {number}", number + 1
+                names[place] = name
+        return [name for name in names if name is not None]
 
     @property
     def all_files(self) -> list[str]:

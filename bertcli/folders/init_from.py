@@ -43,6 +43,16 @@ def with_sizes_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
     return with_values(config, {"model": model, "tokenizer": _without_kind(vocabulary)})
 
 
+def check_max_length(config: PretrainConfig) -> None:
+    """Raise `UserError` for rows longer than the model of `init_from` reads; `config` has its sizes."""
+    positions = config.model.max_positions
+    if config.model.init_from is not None and positions is not None and config.data.max_length > positions:
+        raise UserError(
+            f"data.max_length ({config.data.max_length}) is longer than the positions of the model in "
+            f"{config.model.init_from} ({positions}); lower data.max_length, or raise model.max_positions"
+        )
+
+
 def with_vocabulary_of(config: PretrainConfig, folder: Path) -> PretrainConfig:
     """`config` with the vocabulary of its teacher, in `folder`; raises `UserError` as `with_sizes_of`."""
     vocabulary = _vocabulary(folder)

@@ -81,6 +81,13 @@ class RemotePath:
         """The same: the name is complete."""
         return self
 
+    def current(self) -> "RemotePath":
+        """The same file in the version that is there now. Raises `Unreachable`."""
+        with told(self.url):
+            system, path = _open_system(self.url)
+            system.invalidate_cache()
+            return _remote_path(self.url, system.info(path))
+
     def open(self) -> io.BufferedReader:
         """The bytes; see `_Reader` for the errors of reading."""
         return io.BufferedReader(_Reader(self), _MOST)
@@ -96,6 +103,11 @@ class RemotePath:
 
 InputPath = Path | RemotePath
 """A file that a user names, here or elsewhere."""
+
+
+def current(path: InputPath) -> InputPath:
+    """The same file in the version that is there now. Raises `Unreachable`."""
+    return path.current() if isinstance(path, RemotePath) else path
 
 
 def openable(path: InputPath) -> Path | io.BufferedReader:
@@ -276,9 +288,5 @@ class _Reader(io.RawIOBase):
         )
 
     def _check_version(self) -> None:
-        with told(self._path.url):
-            system, path = _open_system(self._path.url)
-            system.invalidate_cache()
-            now = _remote_path(self._path.url, system.info(path))
-        if now != self._path:
+        if self._path.current() != self._path:
             raise UserError(f"{self._path}: the file changed while it was read; run the command again")

@@ -9,7 +9,8 @@ from http import HTTPStatus
 from bertcli.system.errors import UserError
 
 _SCHEME = re.compile(r"(s3|gs|hf|https?)://")
-_ANY_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_NEARLY = re.compile(r"(s3|gs|hf|https?):/|.*?://", re.IGNORECASE)
+"""The start of a URL of another kind, of a mistyped one, or of one in another (`cache::https://`)."""
 _ELSEWHERE = re.compile(r"(s3|gs|hf|https?|ftp|file):/+", re.IGNORECASE)
 """The start of a URL, of which `Path` has perhaps taken a slash."""
 _HUB = re.compile(r"hf:/|https?:/+([^/]*@)?(huggingface\.co|hf\.co)\b")
@@ -28,17 +29,21 @@ def check_url(name: str) -> str:
     Raises `UserError` for a URL that cannot be read, or that may hold credentials: names are shown and
     stored, and credentials must not be.
     """
-    found = _ANY_SCHEME.match(name)
+    found = _SCHEME.match(name) or _NEARLY.match(name)
     if found is None or (not is_remote(name) and os.path.exists(name)):
         return name
-    scheme, rest = found[1], name[found.end() :]
+    start, rest = found[0], name[found.end() :]
     if not is_remote(name):
         raise UserError(
-            f"{_without_secrets(scheme, rest)}: URLs of this kind are not read; those of s3://, gs://, "
+            f"{_without_secrets(start, rest)}: URLs of this kind are not read; those of s3://, gs://, "
             "hf://, http:// and https:// are. Name a file on this machine by its path"
         )
+    scheme = found[1]
     if not rest or rest.startswith("/"):
-        raise UserError(f"{name}: the server or bucket is missing; expected {scheme}://PLACE/FILE")
+        raise UserError(
+            f"{_without_secrets(start, rest)}: the server or bucket is missing; expected "
+            f"{scheme}://PLACE/FILE"
+        )
     if not _PLACE.match(name):
         raise UserError(
             f"{scheme}://...{rest.rpartition('@')[2] if '@' in rest else ''}: a name cannot hold a user or a "
@@ -46,7 +51,7 @@ def check_url(name: str) -> str:
             f"{credentials_of(name)}"
         )
     start, *query = re.split(r"[?#]", name, maxsplit=1)
-    if query and (scheme.startswith("http") or "=" in query[0]):
+    if query and (scheme.startswith("http") or "=" in query[0].partition("/")[0]):
         raise UserError(
             f"{start}: what follows ? or # may be a secret, and a name is stored with the run; leave it "
             "out, or download the file and name the copy"
@@ -57,16 +62,16 @@ def check_url(name: str) -> str:
 def refuse_elsewhere(path: str) -> str:
     """The same path. Raises `UserError` for a URL, where a folder or file of this machine is needed."""
     if found := _ELSEWHERE.match(path):
+        shown = _without_secrets(f"{found[1]}://", path[found.end() :])
         hub = ". A model of the Hugging Face hub has the name org/model" if _HUB.match(path) else ""
         raise UserError(
-            f"{_without_secrets(found[1], path[found.end() :])}: a path on this machine was expected; only "
-            f"corpora and labeled files may be URLs{hub}"
+            f"{shown}: a path on this machine was expected; only corpora and labeled files may be URLs{hub}"
         )
     return path
 
 
-def _without_secrets(scheme: str, rest: str) -> str:
-    return f"{scheme}://{'...' if set(rest) & set('@?#') else rest}"
+def _without_secrets(start: str, rest: str) -> str:
+    return f"{start}{'...' if set(rest) & set('@?#') else rest}"
 
 
 _CREDENTIALS = {

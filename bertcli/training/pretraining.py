@@ -20,6 +20,7 @@ from bertcli.corpus.finish import check_known, misfits
 from bertcli.corpus.manifest import Manifest
 from bertcli.corpus.matching import store_folder
 from bertcli.corpus.token_store import OpenStore
+from bertcli.folders.init_from import check_max_length
 from bertcli.folders.lengths import length_after, untrained_positions
 from bertcli.folders.locate import locate_init_from
 from bertcli.folders.run_layout import KeptVerdict
@@ -170,6 +171,7 @@ class Pretraining(Prepared):
 def _prepare(run: Run[PretrainConfig]) -> Pretraining:
     """Build store and model, and decide every `auto`; called on every rank."""
     recipe = ranks.on_first(lambda: decide_recipe(run.asked, say))
+    check_max_length(recipe)
 
     def check(manifest: Manifest) -> None:
         if run.saved is None:

@@ -41,15 +41,9 @@ from bertcli.training.wrapping import is_worth_compiling
 def decide_pretraining(recipe: PretrainRecipe, architecture: Architecture, steps: int) -> DecidedPretraining:
     """The config with every value that a run of `steps` steps will use.
 
-    Raises `UserError` for rows longer than the model of `init_from` reads, or a device that is missing.
+    Raises `UserError` for a device that is missing.
     """
     data = recipe.data
-    if data.max_length > architecture.usable_positions:
-        raise UserError(
-            f"data.max_length ({data.max_length}) is longer than the positions of the model in "
-            f"{recipe.model.init_from} ({architecture.usable_positions}); lower data.max_length, or raise "
-            "model.max_positions"
-        )
     decided = {"steps": steps, "epochs": None, "ramp_steps": ramp_steps(recipe, steps)}
     training = decide_loop(
         with_values(recipe.training, decided),

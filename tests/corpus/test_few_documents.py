@@ -213,7 +213,7 @@ def test_check_data_counts_what_the_store_holds(tmp_path: Path, documents: int) 
     config = write_documents(tmp_path, documents)
     config = with_values(config, {"training": {"batch_size": 8}, "data": data_config()})
     figures, findings = check_pretraining(config, tokenize_all=True, report=silent, processes=0)
-    summary = summarize(prepare_store(config, silent, processes=0), 1.0)
+    summary = summarize(prepare_store(config, silent, processes=0), config.corpus.source_names, seconds=1.0)
     same = ("documents", "sentences", "tokens", "one_sentence_documents", "unigram_entropy", "words", "bytes")
     for name in (*same, "heldout_documents", "heldout_sentences", "heldout_tokens", "unk_rate"):
         assert figures[name] == pytest.approx(summary[name]), name

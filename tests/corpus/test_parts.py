@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -104,6 +105,23 @@ def test_an_interrupted_build_goes_on_with_another_number_of_ranks(
     assert sorted(parts) == ["part-0-of-3", "part-1-of-3", "part-2-of-3"]
     (alone,) = build(config_of(files, tmp_path / "alone"), 1)
     assert contents(build(config, 2)[0].folder) == contents(alone.folder)
+
+
+def test_a_kill_while_parts_are_removed_loses_none_of_their_text(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, remove = config_of(files, tmp_path / "shared"), shutil.rmtree
+
+    def killed(folder: Path) -> None:
+        remove(folder / "train")
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bertcli.corpus.build.shutil.rmtree", killed)
+        with pytest.raises(ZeroDivisionError):
+            build(config, 3)
+    (alone,) = build(config_of(files, tmp_path / "alone"), 1)
+    assert contents(build(config, 3)[0].folder) == contents(alone.folder)
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30), st.integers(1, 12))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bertcli.advice.check.pretraining import check_pretraining
+from bertcli.cli.stores import summarize
 from bertcli.config.run import PretrainRecipe
 from bertcli.corpus import build, chunks
 from bertcli.corpus.build import prepare_store
@@ -133,10 +134,18 @@ def test_the_store_stays_when_weights_and_names_change(folder: Path) -> None:
     sources = three(folder)
     first = prepare_store(of_sources(folder, *sources), silent)
     changed = [source | {"weight": 1.0, "name": f"n{number}"} for number, source in enumerate(sources)]
-    again = prepare_store(of_sources(folder, *changed), silent)
+    config = of_sources(folder, *changed)
+    again = prepare_store(config, silent)
     assert again.manifest == first.manifest
+    assert list(summarize(again, config.corpus.source_names, seconds=1.0)["sources"]) == ["n0", "n1", "n2"]
     with pytest.raises(UserError, match=r"the store was built from something else:\n  corpus\.sources"):
         prepare_store(of_sources(folder, *changed[:2]), silent)
+
+
+def test_a_given_name_is_never_that_of_another_source(tmp_path: Path) -> None:
+    sources = [{"files": "a/web"}, {"files": "b", "name": "web"}, {"files": "c/web"}]
+    corpus = make_config(tmp_path, files=[], sources=sources).corpus
+    assert corpus.source_names == ["web 2", "web", "web 3"]
 
 
 def test_a_file_is_in_one_source(folder: Path) -> None:

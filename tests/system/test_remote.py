@@ -235,6 +235,9 @@ UNREAD = [
     ("file:///home/a.txt", r"file:///home/a\.txt: .* Name a file on this machine by its path$"),
     ("s3://", r"^s3://: the server or bucket is missing; expected s3://PLACE/FILE$"),
     ("http:///a.txt", r"^http:///a\.txt: the server or bucket is missing"),
+    ("http:///a.txt?token=hunter2", r"^http://\.\.\.: the server or bucket is missing"),
+    ("https:/me:hunter2@example.org/a.txt", r"^https:/\.\.\.: URLs of this kind are not read"),
+    ("cache::https://me:hunter2@example.org/a", r"^cache::https://\.\.\.: URLs of this kind are not read"),
 ]
 
 
@@ -253,7 +256,13 @@ def test_a_name_with_a_secret_is_refused_and_never_shown(name: str, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "name",
-    ["s3://books/a?.txt", "hf://datasets/me/books@main/a.txt", "https://a.org:8080/a@b.txt", "a?b=c#d"],
+    [
+        "s3://books/a?.txt",
+        "s3://books/a-?/language=de/*.txt",
+        "hf://datasets/me/books@main/a.txt",
+        "https://a.org:8080/a@b.txt",
+        "a?b=c#d",
+    ],
 )
 def test_names_without_secrets_pass(name: str) -> None:
     assert check_url(name) == name

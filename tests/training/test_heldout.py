@@ -152,3 +152,4 @@ def test_rows_longer_than_the_given_model_are_an_error(corpus: Path, tmp_path: P
         UserError, match=r"data.max_length \(64\) is longer than the positions of the model in"
     ):
         pretrain(config, resume=False, overwrite=False)
+    assert not (tmp_path / "store").exists()  # it is said before the text is tokenized

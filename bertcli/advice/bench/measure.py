@@ -18,6 +18,7 @@ from bertcli.config.run import DecidedLoop, DecidedPretraining, ModelRecipe, Tra
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus import build, documents, encode, files, token_store
 from bertcli.folders.config_file import new_architecture
+from bertcli.folders.init_from import check_max_length
 from bertcli.model.architecture import training_flops
 from bertcli.model.encoder import encoders
 from bertcli.model.pretraining import LanguageModel
@@ -155,6 +156,7 @@ _PARAGRAPHS = 200
 def _open_stream(config: PretrainConfig) -> tuple[DecidedPretraining, token_store.OpenStore, BatchStream]:
     """The decided config, its store, which is built if it is missing, and the batches of a run."""
     recipe = decide_recipe(config, say)
+    check_max_length(recipe)
     store = build.prepare_store(recipe, say)
     sizes = pretraining_sizes(recipe, store.tokenizer.vocab_size)
     steps = num_steps(recipe, store.tokenizer.frame, store.train.num_tokens)

@@ -19,7 +19,7 @@ from bertcli.corpus import begin, chunks, finish, matching, sample, shown, token
 from bertcli.corpus.build import SMALL_CORPUS, num_processes
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.manifest import MANIFEST, Manifest
-from bertcli.folders.lengths import check_length
+from bertcli.folders.init_from import check_max_length
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import Finding
 from bertcli.system.terminal import Report
@@ -70,9 +70,8 @@ def check_pretraining(
         processes = num_processes(files, num_local_ranks=1)
     findings: list[Finding] = []
     manifest = _check_store(config, findings, report)
-    if config.model.init_from is not None:
-        with failing(findings):
-            check_length(Path(config.model.init_from), config.data.max_length, "data.max_length")
+    with failing(findings):
+        check_max_length(config)
     with tempfile.TemporaryDirectory() as scratch:
         tokenizer, failures = None, list[Finding]()
         if manifest is None:

@@ -27,6 +27,7 @@ _MASKS = _random.integers(1 << 32, size=BANDS * ROWS, dtype=np.uint32)
 _FACTORS = _random.integers(1 << 31, size=BANDS * ROWS, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
 _PLACES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
 _MOST_WORDS = 1 << 20
+_SHINGLES_AT_ONCE = 4096  # a long document takes no more memory
 
 
 class Signature(NamedTuple):
@@ -50,7 +51,7 @@ class Signer:
         self._hashes: dict[str, int] = {}
 
     def __call__(self, words: Sequence[str]) -> Signature:
-        """The print of a document with one word or more."""
+        """The signature of a document with one word or more."""
         if len(self._hashes) > _MOST_WORDS:
             self._hashes.clear()
         hashes = self._hashes
@@ -73,7 +74,10 @@ def hash64(data: bytes) -> int:
 
 
 def _bands(shingles: U32) -> U64:
-    least = ((shingles[:, None] ^ _MASKS) * _FACTORS).min(axis=0)  # modulo 2^32
+    least = np.full(BANDS * ROWS, ~np.uint32(0))
+    for start in range(0, len(shingles), _SHINGLES_AT_ONCE):
+        some = shingles[start : start + _SHINGLES_AT_ONCE, None]
+        least = np.minimum(least, ((some ^ _MASKS) * _FACTORS).min(axis=0))  # modulo 2^32
     bands = np.zeros(BANDS, np.uint64)
     for row in least.reshape(BANDS, ROWS).T.astype(np.uint64):
         bands = (bands ^ row) * _PLACES[0]

@@ -2,7 +2,8 @@
 
     folder/plan.json                the corpus, the rules, the files with their sizes and times
            mended/00012.jsonl.zst   the documents of file 12: their lines, mended
-           mended/00012.lines.npy   hashes of the lines at their edges, each once a document
+           mended/00012.lines.npy   uint64 [2, lines]: hashes of the lines at their edges, each once a
+                                    document, and of the document
            shared.json              source -> hashes of lines that many documents share
            judged/00012.npy         `COLUMNS` of each document
            judged/00012.bands.npy   uint64 [BANDS, documents], and .shingles.npy: those of all documents
@@ -13,11 +14,15 @@ A file gets its name when it is complete.
 """
 
 import io
+import itertools
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -37,6 +42,16 @@ COLUMNS = ("rule", "content", "shingles", "bytes", "removed", "mended")
 """What `judged` has of a document: the code of the rule against it, the hash of its words, the number of its
 shingles, the size of its text without removed lines, and the numbers of removed and of mended lines."""
 PLAN = "plan.json"
+_MAKERS = ("bertcli", "ftfy", "py3langid")
+"""Packages whose version decides the cleaned text."""
+_UNREAD = {
+    "store": True,
+    "general": True,
+    "heldout_fraction": True,
+    "temperature": True,
+    "sources": {"__all__": {"weight"}},
+}
+"""Keys of the corpus that do not."""
 _LEVEL = 3
 """Effort of Zstandard."""
 
@@ -67,14 +82,20 @@ class Plan:
 
     def text(self) -> str:
         """The content of the file."""
-        sections = {"corpus": self.corpus, "clean": self.clean}
-        value = {name: section.model_dump(mode="json") for name, section in sections.items()}
-        return json.dumps({**value, "files": self.files})
+        made_by = {name: version(name) for name in _MAKERS if find_spec(name)}
+        corpus = self.corpus.model_dump(mode="json", exclude=_UNREAD)
+        clean = self.clean.model_dump(mode="json")
+        return json.dumps({"made_by": made_by, "corpus": corpus, "clean": clean, "files": self.files})
 
 
 def plan_of(folder: Path) -> Plan:
     """The plan in a folder."""
-    value = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+    return _parsed_plan((folder / PLAN).read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)  # all work on a folder asks for its plan, which may name 100,000 files
+def _parsed_plan(text: str) -> Plan:
+    value = json.loads(text)
     return Plan(
         CorpusConfig.model_validate(value["corpus"]),
         CleanConfig.model_validate(value["clean"]),
@@ -111,11 +132,13 @@ def line_hash(line: str) -> int:
     return hash64(" ".join(line.lower().split()).encode())
 
 
-def documents(folder: Path, file: int) -> Iterator[tuple[Document, list[str]]]:
-    """The documents of a mended file, each with the lines that stay."""
-    hashes = json.loads((folder / "shared.json").read_text(encoding="utf-8"))
-    shared = set(hashes[plan_of(folder).files[file].source])
-    for document in read_documents(folder, file):
+def documents(folder: Path, file: int, first: int = 0) -> Iterator[tuple[Document, list[str]]]:
+    """The documents of a mended file from the one with the index `first` on, each with the lines that
+    stay."""
+    shared = _parsed_shared((folder / "shared.json").read_text(encoding="utf-8"))[
+        plan_of(folder).files[file].source
+    ]
+    for document in read_documents(folder, file, first):
         lines = document.lines
         if shared:
             at_edges = {line for line in edges(lines) if line_hash(line) in shared}
@@ -123,11 +146,17 @@ def documents(folder: Path, file: int) -> Iterator[tuple[Document, list[str]]]:
         yield document, lines
 
 
-def read_documents(folder: Path, file: int) -> Iterator[Document]:
-    """The documents of a mended file."""
+@lru_cache(maxsize=1)
+def _parsed_shared(text: str) -> list[set[int]]:
+    return [set(hashes) for hashes in json.loads(text)]
+
+
+def read_documents(folder: Path, file: int, first: int = 0) -> Iterator[Document]:
+    """The documents of a mended file from the one with the index `first` on."""
     zstd = import_extra("zstandard", "scale", "the work is kept in .zst")
     with open(folder / "mended" / f"{file:05}.jsonl.zst", "rb") as packed:
-        for line in io.TextIOWrapper(zstd.ZstdDecompressor().stream_reader(packed), encoding="utf-8"):
+        lines = io.BufferedReader(zstd.ZstdDecompressor().stream_reader(packed))
+        for line in itertools.islice(lines, first, None):
             yield Document(*json.loads(line))
 
 

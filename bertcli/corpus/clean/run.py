@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bertcli.config.corpus import CorpusConfig
 from bertcli.config.schema import PretrainConfig
+from bertcli.corpus.begin import NOTE_PARTIAL
 from bertcli.corpus.chunks import corpus_notes, find_corpus, stat_file
 from bertcli.corpus.clean import stages
 from bertcli.corpus.clean.folder import (
@@ -42,9 +43,8 @@ from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report, counted
 
 LOCK, ACCOUNT, PAGE = "cleaning.lock", "clean.json", "report.html"
-_NOTE_PARTIAL = rf"\.{re.escape(NOTE)}\.[0-9a-f]{{8}}\.partial"
 _OWN = re.compile(
-    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|{re.escape(NOTE)}|{_NOTE_PARTIAL}"
+    rf"{re.escape(LOCK)}|{ACCOUNT}|{PAGE}|{re.escape(NOTE)}|{NOTE_PARTIAL.pattern}"
     r"|(plan|shared)\.json(\.\d+\.new)?|decided\.npz(\.\d+\.new)?|mended|judged|text(/[^/]+)?"
     r"|(mended|judged)/\d+(\.(bands|shingles|lines|examples))?\.(npy|json|jsonl\.zst)(\.\d+\.new)?"
     rf"|text/([^/]+/)?\d+\.jsonl\.zst(\.\d+\.new)?|{LOGS}(/.*)?"
@@ -97,11 +97,28 @@ def clean_corpus(
         )
         run_stages(STAGES[: len(STAGES) - dry_run], partial, placing, report=report)
         account = _account(partial)
+        for line in _warnings(account, config.corpus):
+            report(f"warning: {line}")
         if dry_run:
             report(f"nothing is written yet; the same command without --dry-run goes on from {partial}")
             return account
+        if not account["kept_documents"]:
+            raise UserError(
+                f"{out}: not written, because no document stays; change the rules of the section clean:\n"
+                + "\n".join(account_lines(account))
+            )
         _publish(partial, out, account, page=page(account))
     return account
+
+
+def _warnings(account: dict[str, Any], corpus: CorpusConfig) -> Iterator[str]:
+    for name, own in zip(corpus.source_names, corpus.alone, strict=True):
+        took = account["rules"]["language"][name]["documents"]
+        if 2 * took > account["sources"][name]["documents"]:
+            yield (
+                f"most documents of {name} are likely not in its language, {own.language}: the rule language "
+                f"took {took:,}; set corpus.language to that of the text, or clean.language to false"
+            )
 
 
 def _full_name(path: InputPath) -> str:
@@ -128,6 +145,8 @@ def _begun(partial: Path, plan: Plan, report: Report) -> Iterator[None]:
         if has_file(partial / PLAN) and plain_text(partial / PLAN) == plan.text():
             report(f"going on with the interrupted work in {partial}")
         else:
+            if has_file(partial / PLAN):
+                report(f"{partial} was made of other files, with other rules or versions; it begins anew")
             _clear(partial, keep=(LOCK, NOTE))
             (partial / PLAN).write_text(plan.text(), encoding="utf-8")
         yield
@@ -259,4 +278,6 @@ def next_step(corpus: CorpusConfig, out: Path) -> str:
     files = out / stages.TEXT / ("NAME" if corpus.sources else "")
     where = f"files: {files}{' for each source' if corpus.sources else ''}"
     without = f", and without {', '.join(keys)}" if keys else ""
-    return f"a config reads this text with {where}, format: jsonl{without}"
+    anew = any(each.format == "sentences" for each in corpus.alone)
+    divided = "; its lines, which were a sentence each, may then be divided further" if anew else ""
+    return f"a config reads this text with {where}, format: jsonl{without}{divided}"

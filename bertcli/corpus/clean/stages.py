@@ -30,6 +30,7 @@ from bertcli.corpus.clean.rules import Rule, mended, reason_against, words_of
 from bertcli.corpus.documents import read_paragraphs
 from bertcli.corpus.pieces import Stage
 from bertcli.system.errors import UserError
+from bertcli.system.remote import current
 
 SHARD_BYTES = 256_000_000
 """Bytes of text in a shard."""
@@ -38,11 +39,12 @@ TEXT = "text"
 EXAMPLES = 5
 """The most examples of a rule."""
 _PARTS = 16
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mend_file(folder: Path, file: int) -> None:
     """Read and mend a file; note the lines at the edges of its documents."""
-    plan, hashes = plan_of(folder), [np.zeros(0, np.uint64)]
+    plan, hashes = plan_of(folder), [np.zeros((2, 0), np.uint64)]
     name = f"{file:05}"
     if (folder / "mended" / f"{name}.lines.npy").exists():
         return
@@ -50,9 +52,11 @@ def mend_file(folder: Path, file: int) -> None:
     with lines_out(folder / "mended" / f"{name}.jsonl.zst") as out:
         for document in _read(plan, file, examples):
             out.write(json.dumps(document, ensure_ascii=False).encode() + b"\n")
-            hashes.append(np.array(sorted({line_hash(line) for line in edges(document.lines)}), np.uint64))
+            at_edges = sorted({line_hash(line) for line in edges(document.lines)})
+            own = line_hash(" ".join(document.lines))
+            hashes.append(np.array([at_edges, [own] * len(at_edges)], np.uint64))
     write_json(folder / "mended" / f"{name}.examples.json", examples)
-    write_array(folder / "mended" / f"{name}.lines.npy", np.concatenate(hashes))
+    write_array(folder / "mended" / f"{name}.lines.npy", np.concatenate(hashes, axis=1))
 
 
 def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Document]:
@@ -74,8 +78,8 @@ def _read(plan: Plan, file: int, examples: list[dict[str, Any]]) -> Iterator[Doc
                 )
         if line:
             lines.append(line)
-    status = planned.input.stat()
-    if (status.st_size, status.st_mtime_ns) != (planned.size, planned.mtime_ns):
+    now = current(planned.input).stat()
+    if (now.st_size, now.st_mtime_ns) != (planned.size, planned.mtime_ns):
         raise UserError(f"{planned.path}: the file changed while it was read; run the command again")
 
 
@@ -94,14 +98,17 @@ def count_lines(folder: Path, _: int) -> None:
             if planned.source == source
         ]
         for part in range(_PARTS):  # memory holds a sixteenth of all lines
-            some = [array[array >> np.uint64(60) == np.uint64(part)] for array in arrays]
-            hashes, counts = np.unique(np.concatenate(some), return_counts=True)
+            some = [array[:, array[0] >> np.uint64(60) == np.uint64(part)] for array in arrays]
+            lines, owners = np.concatenate(some, axis=1)
+            # Copies of a document count once: else a page that occurs often would share all of its lines.
+            once = np.unique(lines * _ODD + owners, return_index=True)[1]  # modulo 2^64
+            hashes, counts = np.unique(lines[once], return_counts=True)
             shared[source] += hashes[counts >= plan.clean.shared_lines].tolist()
     write_json(folder / "shared.json", shared)
 
 
 def judge_file(folder: Path, file: int) -> None:
-    """Apply the rules for one document to those of a file, and print those that stay."""
+    """Apply the rules for one document to those of a file, and sign those that stay."""
     name = f"{file:05}"
     if (folder / "judged" / f"{name}.npy").exists():
         return
@@ -146,7 +153,8 @@ def decide(folder: Path, _: int) -> None:
     plan = plan_of(folder)
     columns, starts = columns_of(folder)
     rules, kept, similar = column(columns, "rule"), np.arange(len(columns)), np.zeros(len(columns))
-    stays = np.flatnonzero(rules == 0)
+    # A document without a word is no copy of another.
+    stays = np.flatnonzero((rules == 0) & (column(columns, "shingles") > 0))
     if plan.clean.copies:
         first = stays[first_with(columns[stays, COLUMNS.index("content")])]
         again = first != stays
@@ -227,9 +235,10 @@ def write_shard(folder: Path, number: int) -> None:
                 continue
             # Where the config names other encodings, ASCII reads right in them too.
             ascii_ = bool(plan.corpus.encodings) or plan.corpus.of(source).encoding != "utf-8"
-            own = itertools.islice(documents(folder, file), shard.last - begin)
-            for place, (document, lines) in enumerate(own, start=begin):
-                if place >= shard.first and rules[place] == 0:
+            first = max(begin, shard.first)
+            own = documents(folder, file, first - begin)
+            for place, (document, lines) in enumerate(itertools.islice(own, shard.last - first), start=first):
+                if rules[place] == 0:
                     came = {"source": names[source], "file": name, "document": document.number}
                     value = {"text": "\n".join(lines), **came}
                     out.write(json.dumps(value, ensure_ascii=ascii_).encode() + b"\n")

@@ -82,14 +82,14 @@ def test_each_document_of_a_band_meets_the_first_and_the_latest_if_it_has_shingl
         assert met == {*earlier[:1], *earlier[-8:]}
 
 
-def test_a_document_of_one_word_has_a_print() -> None:
+def test_a_document_of_one_word_has_a_signature() -> None:
     sign = Signer()
     one, other, pair = (sign(words) for words in (["one"], ["other"], ["one", "other"]))
     assert len({one.content, other.content, pair.content}) == 3
     assert one.bands.shape == pair.bands.shape
 
 
-def test_prints_do_not_depend_on_what_was_printed_before() -> None:
+def test_signatures_do_not_depend_on_what_was_signed_before() -> None:
     words = chapters(3)
     used = Signer()
     before = [used(each) for each in words]

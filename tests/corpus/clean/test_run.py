@@ -157,9 +157,9 @@ def test_rules_that_are_off_take_nothing(config: Any, tmp_path: Path) -> None:
     assert not any(each["documents"] for of in account["rules"].values() for each in of.values())
 
 
-def test_documents_without_words_are_no_near_copies(config: Any, tmp_path: Path) -> None:
+def test_documents_without_words_are_no_copies(config: Any, tmp_path: Path) -> None:
     (tmp_path / "dirty.jsonl").write_text('{"text": "***"}\n{"text": "!!!"}\n')
-    off = {"fewest_words": None, "copies": False, "repetition": False}
+    off = {"fewest_words": None, "repetition": False}
     changed = type(config).model_validate(config.model_dump(exclude_unset=True) | {"clean": off})
     assert cleaned(changed, tmp_path / "out")["kept_documents"] == 14 + 2
 
@@ -208,6 +208,38 @@ def test_other_rules_begin_anew(config: Any, tmp_path: Path, monkeypatch) -> Non
     lines: list[str] = []
     cleaned(type(config).model_validate(value), tmp_path / "out", say=lines.append)
     assert not any("going on" in line for line in lines)
+    assert any("out.partial was made of other files, with other rules or versions" in line for line in lines)
+
+
+def test_keys_that_clean_does_not_read_begin_nothing_anew(config: Any, tmp_path: Path) -> None:
+    clean_corpus(config, tmp_path / "out", HERE, dry_run=True, page=lambda _: "", report=lambda line: None)
+    value = config.model_dump(exclude_unset=True)
+    value["corpus"] |= {"heldout_fraction": 0.2, "store": str(tmp_path / "elsewhere")}
+    lines: list[str] = []
+    cleaned(type(config).model_validate(value), tmp_path / "out", say=lines.append)
+    assert any("going on with the interrupted work" in line for line in lines)
+
+
+def test_of_a_page_that_occurs_often_the_first_one_stays(config: Any, tmp_path: Path) -> None:
+    chapter = [chapter for chapter in short_chapters() if len(chapter) > 1200][20]
+    (tmp_path / "dirty.jsonl").write_text(f"{json.dumps({'text': chapter})}\n" * 12)
+    account = cleaned(config, tmp_path / "out")
+    assert account["rules"]["copies"]["dirty"]["documents"] == 11
+    assert account["sources"]["dirty"]["kept_documents"] == 1
+
+
+def test_a_text_in_another_language_than_its_config_says_is_not_lost_in_silence(
+    config: Any, tmp_path: Path
+) -> None:
+    value = config.model_dump(exclude_unset=True)
+    for source in value["corpus"]["sources"]:
+        source["language"] = "fi"
+    lines: list[str] = []
+    with pytest.raises(UserError, match=r"out: not written, because no document stays; change") as no:
+        cleaned(type(config).model_validate(value), tmp_path / "out", say=lines.append)
+    assert "language" in str(no.value)
+    assert any("of pages are likely not in its language, fi: the rule language" in line for line in lines)
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_unreadable_file_is_said_without_a_traceback(config: Any, tmp_path: Path) -> None:
