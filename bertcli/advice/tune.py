@@ -47,20 +47,23 @@ from bertcli.training.train import alone
 
 SEEDS = 3
 """Fresh seeds by which the best config is compared with the given one."""
+LIMITS = {"minutes": 60.0, "trials": 30}
+"""The limits of a search, if none are given."""
 
 
 @alone()
 def tune(
     given: Path | Mapping[str, Any],
     overrides: Sequence[str] = (),
-    minutes: float = 60.0,
-    trials: int = 30,
+    minutes: float | None = None,
+    trials: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Search for so many minutes; call it inside `ranks.joined`. The result is `Tuning.as_json` with paths.
 
     All files are in `output_dir` with `-tune` at its end. `given`: a config; or that folder, to resume.
+    `minutes`, `trials`: the limits; None: those of the resumed search, or 60 and 30.
 
     Raises:
         UserError: as `finetune`; there is no dev data; Optuna is missing.
@@ -70,7 +73,8 @@ def tune(
     resume, overwrite = ranks.after_restart(resume, overwrite)
     asked = ranks.on_first(lambda: _asked(given, overrides))
     source = ranks.first_then_all(lambda: resolve_model(asked.model))
-    search = Search(asked, with_values(asked, {"model": str(source)}), 60 * minutes, most=trials)
+    limits = {"minutes": minutes, "trials": trials}
+    search = Search(asked, with_values(asked, {"model": str(source)}), limits)
     with said_on_ctrl_c(search.stopped), search.claimed(optuna, resume, overwrite):
         try:
             while (run := ranks.on_first(search.next_run)) is not None:
@@ -119,10 +123,11 @@ def _name(trial: int, seed: int | None = None) -> str:
 class Search:
     """A search. The first rank decides and writes; all ranks `take` the runs."""
 
-    def __init__(self, asked: FinetuneConfig, config: FinetuneConfig, seconds: float, most: int):
-        """Nothing is read yet. In `config` the model of `asked` is located. `most`: the number of trials."""
+    def __init__(self, asked: FinetuneConfig, config: FinetuneConfig, limits: Mapping[str, float | None]):
+        """Nothing is read yet. In `config` the model of `asked` is located. `limits`: those of `LIMITS` that
+        are given, else None."""
         self._begun, self._asked, self._config = monotonic(), asked, config
-        self._seconds, self._most = seconds, most
+        self._limits = limits
         self.folder = RunFolder(Path(config.output_dir), FinetuneConfig)
         self._fresh = [(config.training_seed + number) % 2**63 for number in range(1, SEEDS + 1)]
 
@@ -160,7 +165,12 @@ class Search:
             note.files |= {path.name: [] for path in (self.folder.trials, self.folder.runs_log)}
             write_note(self.folder.root, note)
             self._study = Study(optuna, self.folder.trials, space, seed=self._config.seed)
-        self._before = self._study.facts.get("seconds", 0.0)
+        facts = self._study.facts
+        self._before = facts.get("seconds", 0.0)
+        limits = {name: given or facts.get(name, LIMITS[name]) for name, given in self._limits.items()}
+        for name, value in limits.items():
+            self._study.note(name, value)
+        self._seconds, self._most = 60 * limits["minutes"], limits["trials"]
 
     def _used(self) -> float:
         """Seconds that the search has taken, without the time between a kill and the resume."""
@@ -205,11 +215,12 @@ class Search:
             return None
         both = product(self._fresh, (best, self._study.trials[0]))
         left = (each for each in both if _name(each[1].number, each[0]) not in self._study.scores)
-        for seed, trial in left:
-            run = self._planned(trial, seed, f"trial {trial.number} with seed {seed}")
-            fits = self._used() + MARGIN * trial.user_attrs["seconds"] <= self._seconds
-            return run if (self._is_taken(run) if is_begun else fits) else None
-        return None
+        if (following := next(left, None)) is None:
+            return None
+        seed, trial = following
+        run = self._planned(trial, seed, f"trial {trial.number} with seed {seed}")
+        fits = self._used() + MARGIN * trial.user_attrs["seconds"] <= self._seconds
+        return run if (self._is_taken(run) if is_begun else fits) else None
 
     def _is_taken(self, run: PlannedRun) -> bool:
         return RunFolder(Path(run.config.output_dir), FinetuneConfig).is_taken

@@ -12,7 +12,7 @@ from bertcli.cli.options import count, flag, option
 from bertcli.config import MOST_TOKENS
 from bertcli.system.errors import UserError
 from bertcli.system.remote import InputPath
-from bertcli.system.terminal import in_options, say
+from bertcli.system.terminal import counted, in_options, say
 
 if TYPE_CHECKING:
     from bertcli.config.task import TaskSettings
@@ -50,6 +50,9 @@ def evaluate(
     ignore_extra_fields: options.IgnoreExtraFields = None,
     span_ends: str | None = option(
         None, "--data: spans that end inside a word: refuse or widen (task.span_ends)."
+    ),
+    offsets: str | None = option(
+        None, "--data: what the numbers of spans count: characters or utf-16 (task.offsets)."
     ),
     overlaps: str | None = option(None, "--data: spans that overlap: refuse or longest (task.overlaps)."),
     document: str | None = option(None, "--corpus: what ends a document: blank-line or file."),
@@ -101,6 +104,7 @@ def evaluate(
         "quoting": quoting,
         "ignore_extra_fields": ignore_extra_fields,
         "span_ends": span_ends,
+        "offsets": offsets,
         "overlaps": overlaps,
     }
     only_corpus = {**of_corpus, "max_length": max_length, "batches": batches}
@@ -204,6 +208,7 @@ def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
     from bertcli.config.load import load_config
     from bertcli.folders.run_layout import RunLayout, read_folds
     from bertcli.inference.evaluate_task import read_cases, scores_table
+    from bertcli.inference.outputs import check_output
     from bertcli.training.scores import Scores
 
     layout = RunLayout(model.expanduser())
@@ -213,6 +218,8 @@ def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
             "did not learn from; give rows with --data FILE, or fine-tune with folds: 5"
         )
     config, summary = load_config(FinetuneConfig, layout.config), read_folds(layout)
+    for read in (config.task.train, str(layout.out_of_fold)):
+        check_output(path, [], read)
     cases = list(read_cases(layout.out_of_fold))
     _write_suspects(path, cases, config.task)
     scores = summary["out_of_fold"]
@@ -230,7 +237,8 @@ def _write_wrong(path: Path, evaluated: Evaluated) -> None:
     def answer(case: Mapping[str, Any]) -> dict[str, Any]:
         return {"where": case["where"], **case["prediction"], "right": case["right"]}
 
-    _write_cases(path, evaluated.cases(only_wrong=True), answer)
+    between = evaluated.task.settings.label_separator
+    _write_cases(path, evaluated.cases(only_wrong=True), answer, between=between)
 
 
 def _write_suspects(path: Path, cases: Iterable[Mapping[str, Any]], settings: TaskSettings) -> None:
@@ -241,18 +249,23 @@ def _write_suspects(path: Path, cases: Iterable[Mapping[str, Any]], settings: Ta
     def answer(case: Mapping[str, Any]) -> dict[str, Any]:
         return {key: case[key] for key in case if key != "columns"}
 
-    _write_cases(path, suspects, answer, as_given=True)
-    say(f"{len(suspects):,} rows with a likely wrong label are in {path}, the worst first")
+    _write_cases(path, suspects, answer, between=settings.label_separator, as_given=True)
+    rows = counted(len(suspects), "row")
+    say(
+        f"{rows} with a likely wrong label {'is' if len(suspects) == 1 else 'are'} in {path}, the worst first"
+    )
 
 
 def _write_cases(
     path: Path,
     cases: Iterable[Mapping[str, Any]],
     answer: Callable[[Mapping[str, Any]], dict[str, Any]],
+    between: str | None,
     as_given: bool = False,
 ) -> None:
     """Write cases as JSON lines, or as a table with `answer` of each case beside its columns.
 
+    `between`: what stands between several labels in a table (`task.label_separator`).
     `as_given`: the columns stay as they are, formulas too, because the rows go back into a training file.
     """
     from bertcli.inference.outputs import SEPARATORS, AnswerTable, beside, opened
@@ -262,7 +275,7 @@ def _write_cases(
             for case in cases:
                 file.write(json.dumps(case, ensure_ascii=False) + "\n")
             return
-        table = AnswerTable(file, SEPARATORS[path.suffix])
+        table = AnswerTable(file, SEPARATORS[path.suffix], between)
         for case in cases:
             added = answer(case)
             row = beside(case["columns"], added)

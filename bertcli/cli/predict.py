@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from bertcli.cli import options
 from bertcli.cli.options import argument, count, flag, option
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import say
+from bertcli.system.terminal import counted, say
 
 API_KEY = "BERTCLI_API_KEY"
 """The environment variable with the key that clients of `serve` must send."""
@@ -124,7 +124,9 @@ def predict(
     is_for_people = bool(texts) and texts != ["-"] and suffix is None
     with outputs.opened(output) as file:
         table = (
-            outputs.AnswerTable(file, outputs.SEPARATORS[suffix]) if suffix in outputs.SEPARATORS else None
+            outputs.AnswerTable(file, outputs.SEPARATORS[suffix], settings.label_separator)
+            if suffix in outputs.SEPARATORS
+            else None
         )
         for answer in answers:
             if table is not None:
@@ -200,10 +202,11 @@ def suggest(
         tools.write_annotations(annotations, output, (row.answer for row in found), settings=settings)
     else:
         with outputs.opened(output) as stream:
-            choice.write(stream, found, output.suffix if output else ".jsonl" if json_ else "")
+            suffix = output.suffix if output else ".jsonl" if json_ else ""
+            choice.write(stream, found, suffix, between=settings.label_separator)
     cut.tell()
     if len(found) < number:
-        say(f"only {len(found):,} rows differ from each other: they are all that is suggested")
+        say(f"{counted(len(found), 'row')}, not {number:,}: there are no more that differ from each other")
 
 
 def serve(

@@ -54,8 +54,12 @@ def finetune(
 def tune(
     config: FinetuningConfig,
     set_: Set = None,
-    minutes: float = options.option(60.0, "Time that the search may take.", min=0.1, max=1e6),
-    trials: int = options.count(30, "Largest number of trials."),
+    minutes: float | None = options.option(
+        None, "Time that the search may take. Default: 60, or as before with --resume.", min=0.1, max=1e6
+    ),
+    trials: int | None = options.count(
+        None, "Largest number of trials. Default: 30, or as before with --resume."
+    ),
     resume: Resume = False,
     overwrite: Overwrite = False,
     json_: Json = False,
@@ -78,7 +82,7 @@ def tune(
     from bertcli.advice.tune import tune as search
     from bertcli.training import ranks
 
-    limits = {"minutes": options.number(minutes), "trials": trials}
+    limits = {"minutes": None if minutes is None else options.number(minutes), "trials": trials}
     with ranks.joined():
         found = search(config, set_ or [], resume=resume, overwrite=overwrite, **limits)
         print(json.dumps(found) if json_ else found["config"])

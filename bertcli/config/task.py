@@ -218,6 +218,16 @@ class TaskSettings(Section):
             raise ValueError("YAML reads a bare yes, no, true or false as no text; write it in quotes")
         return str(value) if isinstance(value, int | float) else value
 
+    @field_validator("threshold", "class_weights", mode="before", check_fields=False)
+    @classmethod
+    def _keys_as_text(cls, value: Any) -> Any:
+        """YAML reads the label 1 as a number."""
+        return (
+            {cls._label_as_text(key): each for key, each in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
+
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
         for name, field in type(self).model_fields.items():

@@ -78,12 +78,11 @@ def write_annotations(
 def annotations(tool: str, output: Path | None, settings: TaskSettings) -> Iterator[Write]:
     """A function that writes the entities of each text as `tool` reads them.
 
-    Offsets count characters, and for doccano UTF-16 units; `settings.offsets` decides if it is not auto.
+    Offsets count characters. For doccano they count what `settings.offsets` says; auto: UTF-16 units.
     `output`: a file, a new folder for brat, or None for standard output.
     """
-    unit = settings.offsets
-    if unit == "auto":
-        unit = "utf-16" if tool == "doccano" else "characters"
+    is_utf_16 = tool == "doccano" and settings.offsets != "characters"
+    unit = "utf-16" if is_utf_16 else "characters"
     if tool == "brat":
         assert output is not None
         with writing(output):
@@ -134,7 +133,7 @@ def _prodigy(text: str, found: list[Mention], others: dict[str, Any]) -> dict[st
 
 
 def _spacy(text: str, found: list[Mention], others: dict[str, Any]) -> dict[str, Any]:
-    return {"text": text, "ents": _objects(found), **others}
+    return {**others, "text": text, "ents": _objects(found)}
 
 
 def _objects(found: list[Mention]) -> list[dict[str, Any]]:

@@ -54,14 +54,16 @@ def json_line(predicted: Predicted) -> str:
 class AnswerTable:
     """A writer of a table with a header, a row a line; fields are quoted by RFC 4180 where they must be.
 
-    Each probability has a column of its own (`probabilities.spam`), labels are joined by commas, and other
-    lists, such as entities, are JSON. A cell that a spreadsheet would run as a formula (it starts with `=`,
-    `+`, `-`, `@` or a tab, and is not a number) gets a `'` in front, which makes it text.
+    Each probability has a column of its own (`probabilities.spam`), labels are joined by `between` (a comma
+    if it is None), and other lists, such as entities, are JSON. A cell that a spreadsheet would run as a
+    formula (it starts with `=`, `+`, `-`, `@` or a tab, and is not a number) gets a `'` in front, which makes
+    it text.
     """
 
-    def __init__(self, file: TextIO, separator: str):
+    def __init__(self, file: TextIO, separator: str, between: str | None = None):
         # csv quotes a carriage return only if it can end a line.
         self._rows = csv.writer(_Lines(file), delimiter=separator, lineterminator="\r\n")
+        self._between = between or ","
         self._names: list[str] | None = None
         self._formulas = 0
 
@@ -72,7 +74,14 @@ class AnswerTable:
 
         Raises `UserError`, with `where`, for a column that the first row does not have (possible in JSON).
         """
-        cells = dict(_cells(row))
+        cells = dict[str, str]()
+        for name, cell in reversed(
+            list(_cells(row, self._between))
+        ):  # the answer stands last: it keeps its names
+            while name in cells:
+                name = f"given_{name}"
+            cells[name] = cell
+        cells = dict(reversed(cells.items()))
         if self._names is None:
             self._names = list(cells)
             self._write(self._names, self._names, own=own)
@@ -114,13 +123,13 @@ def _is_formula(cell: str) -> bool:
     return _FORMULA.match(cell) is not None and _NUMBER.fullmatch(cell) is None
 
 
-def _cells(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _cells(row: Mapping[str, Any], between: str) -> Iterator[tuple[str, str]]:
     for name, value in row.items():
         if name == "probabilities":
             numbered = value if isinstance(value, Mapping) else dict(enumerate(value))
             yield from ((f"{name}.{key}", str(probability)) for key, probability in numbered.items())
         elif isinstance(value, list) and all(isinstance(part, str) for part in value):
-            yield name, ",".join(value)
+            yield name, between.join(value)
         elif isinstance(value, list | Mapping):
             yield name, json.dumps(value, ensure_ascii=False)
         else:
@@ -128,8 +137,9 @@ def _cells(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
-    """Raise `UserError` if nothing can be written there, or the suffix is not in `suffixes`."""
-    if path.suffix not in suffixes:
+    """Raise `UserError` if nothing can be written there, or the suffix is not in `suffixes`, if these
+    are given."""
+    if suffixes and path.suffix not in suffixes:
         raise UserError(f"{path}: the suffix selects the format; give one of {', '.join(suffixes)}")
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name the file to write in it")

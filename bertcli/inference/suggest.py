@@ -25,7 +25,7 @@ from bertcli.inference.outputs import SEPARATORS, AnswerTable, beside
 from bertcli.inference.predict import Predicted, Runner, predict_stream
 from bertcli.model.task_models import HeadModel, pool
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import Report
+from bertcli.system.terminal import Report, counted
 from bertcli.tasks.examples import AnyExample
 from bertcli.tasks.facts import facts_of
 from bertcli.tasks.span_files import is_marked
@@ -114,7 +114,8 @@ def _seen_vectors(runner: Runner) -> Iterator[tuple[Runner, dict[int, Tensor]]]:
 
     def keep(logits: Tensor, batch: LabeledBatch) -> None:
         runner.watch(logits, batch)
-        vectors_BD = inputs.pop().float()
+        vectors_BD = torch.cat(inputs).float()  # a text of many windows is computed in several parts
+        inputs.clear()
         if vectors_BD.ndim == 3:
             vectors_BD = pool(vectors_BD, batch.rows.mask_BT, "mean")
         rows = vectors_BD.cpu().split([len(item.rows) for item in batch.items])
@@ -236,9 +237,9 @@ def without_labels(
             yield example
     if labeled:
         where = f"column {', '.join(map(repr, names))}" if names else "their spans"
-        report(f"left out: {labeled:,} rows that have a label already ({where})")
+        report(f"left out: {counted(labeled, 'row')} with a label already ({where})")
     if empty:
-        report(f"left out: {empty:,} rows without a text")
+        report(f"left out: {counted(empty, 'row')} without a text")
     if not kept:
         raise UserError("no row is left to label: give a file with texts whose label is not there, or empty")
 
@@ -265,9 +266,12 @@ def _label(columns: Mapping[str, Any], name: str) -> str:
     return "" if value is None else one_spelling(str(value).strip())
 
 
-def write(stream: TextIO, rows: Sequence[Suggested], suffix: str) -> None:
-    """Write the rows in the format of a suffix: `.jsonl`, `.csv` or `.tsv`; "": lines for people."""
-    table = AnswerTable(stream, SEPARATORS[suffix]) if suffix in SEPARATORS else None
+def write(stream: TextIO, rows: Sequence[Suggested], suffix: str, between: str | None = None) -> None:
+    """Write the rows in the format of a suffix: `.jsonl`, `.csv` or `.tsv`; "": lines for people.
+
+    `between`: what stands between several labels in a table (`task.label_separator`).
+    """
+    table = AnswerTable(stream, SEPARATORS[suffix], between) if suffix in SEPARATORS else None
     for row in rows:
         example, prediction = row.answer.example, row.answer.prediction
         if table is not None:

@@ -253,7 +253,12 @@ class Classification(TextTask):
         return LabeledLogits([each.logits_C for each in predictions], truths, self.multi_label)
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
-        return kept_settings(self.settings, metrics)
+        """The settings of the finished model. A number that is the threshold of two labels is kept with the
+        label that it is for, because `positive_label` may be another one in an evaluation."""
+        kept, chooser = kept_settings(self.settings, metrics), self._chooser
+        if isinstance(kept.threshold, float) and not self.multi_label:
+            kept = kept.model_copy(update={"threshold": {self.labels[chooser.positive]: kept.threshold}})
+        return kept
 
     def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside the most frequent label, or the best constant set of labels."""

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from bertcli.config.task import TaskSettings
@@ -91,6 +92,21 @@ def flags_of(value: Any) -> dict[str, bool] | None:
     return {str(name): flag(each) for name, each in value.items()}
 
 
+def is_object(text: str) -> bool:
+    """True for text in the form of an object of JSON or Python."""
+    text = text.strip()
+    return text[:1] == "{" and text[-1:] == "}" and ":" in text
+
+
+def written_object(text: str, where: str) -> dict[str, Any]:
+    """An object of 0 and 1, as JSON, Python and pandas write it. Raises `BadRow` for any other one."""
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            if flags_of(found := read(text.strip())) is not None:
+                return found
+    raise BadRow(f"{where}: {shortened(text)} is no object with a 0 or 1 for each label")
+
+
 def is_multi_hot(values: Sequence[Any]) -> bool:
     """True if a list surely has a 0 or 1 for each label: one of the two is repeated, as no label would be."""
     return all(map(is_flag, values)) and len(set(map(flag, values))) < len(values)
@@ -124,6 +140,8 @@ def one_label(value: Any, settings: TaskSettings, where: str) -> str:
     text = "" if value is None else scalar_text(value, where).strip()
     if not text:
         raise BadRow(f"{where}: no label")
+    if is_object(text):
+        raise UserError(f"{where}: {shortened(text)} is an object; {_several([text])}")
     items = written_list(text) if text[0] in "[({a" else bits(text)
     if items is not None:
         raise UserError(f"{where}: {shortened(text)} is a list of labels; {_several(items)}")
@@ -153,6 +171,8 @@ def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str,
     """
     if value is None:
         return ()
+    if isinstance(value, str) and is_object(value):
+        value = written_object(value, where)
     if (flags := flags_of(value)) is not None:
         value = [name for name, fits in flags.items() if fits]
     parts = value if isinstance(value, list) else _parts(scalar_text(value, where), settings, where)
@@ -190,9 +210,13 @@ def _parts(text: str, settings: TaskSettings, where: str) -> Sequence[Any]:
 def flagged_labels(row: Row, columns: Sequence[str], settings: TaskSettings) -> tuple[str, ...]:
     """The names of the columns that hold 1, or with `ticks` a mark.
 
-    Raises `BadRow` for a value that says neither, `SkippedRow` for a row without any if they are left out.
+    Raises `BadRow` for a value that says neither, `SkippedRow` for a row with one of `skip_labels`; "" there
+    means a row without any.
     """
     values = {column: row.value(column) for column in columns}
+    left_out = set(map(one_spelling, settings.skip_labels or ())) - {""}
+    if left_out.intersection(one_spelling(str(value).strip()) for value in values.values()):
+        raise SkippedRow(_NO_LABEL)
     filled = [column for column in columns if not _is_empty(values[column])]
     if not filled and "" in (settings.skip_labels or ()):
         raise SkippedRow(_NO_LABEL)

@@ -122,11 +122,11 @@ def _one_sided(counts: Mapping[str, Mapping[str, int]]) -> list[Finding]:
 
 def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> Iterator[Finding]:
     for split, examples in splits.items():
-        around = [
-            example.where
-            for example in examples
-            if isinstance(example, TextExample) and _has_blanks(example, settings)
-        ]
+        texts = [example for example in examples if isinstance(example, TextExample)]
+        (label,) = settings.label_columns or (None,)
+        names = list(texts[0].columns) if texts else []  # a number is that of a column of the first row
+        name = label if isinstance(label, str) else names[label or 0] if names else ""
+        around = [each.where for each in texts if _has_blanks(each.columns.get(name))]
         if around:
             yield Finding(
                 f"{len(around):,} labels of {split} have blanks around them, first in {around[0]}",
@@ -135,10 +135,8 @@ def _blanks(splits: Mapping[str, Sequence[Example]], settings: TaskSettings) -> 
             )
 
 
-def _has_blanks(example: TextExample, settings: TaskSettings) -> bool:
-    """True if the label's field is text with blanks around it."""
-    columns, (label,) = example.columns, settings.label_columns or (None,)
-    value = columns.get(label) if isinstance(label, str) else list(columns.values())[label or 0]
+def _has_blanks(value: Any) -> bool:
+    """True for text with blanks around it."""
     return isinstance(value, str) and value != value.strip()
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import short
+from bertcli.system.terminal import counted, short
 from bertcli.tasks.columns import Column, Recognized, Sample, text_column
 from bertcli.tasks.examples import MarkedText
 from bertcli.tasks.rows import open_jsonl
@@ -35,15 +35,25 @@ def read_json_spans(file: LabeledFile) -> Iterator[MarkedText | BadRow]:
 
     Raises `UserError` as `open_jsonl` does.
     """
-    unit, unread = _unit(file), Counter[str]()
+    unit, unread, bare = _unit(file), Counter[str](), 0
+    may_be_bare = file.settings.label is None and is_span_file(file)
 
     def example(row: Row) -> MarkedText:
+        nonlocal bare
+        if may_be_bare and not _is_studio(row.values) and not any(key in row.values for key in LABEL_KEYS):
+            bare += 1
+            return marked(row.where, row.values, Found(_text(row, file), []), unit=unit)
         found = _find(row, file)
         unread.update(found.unread)
         return marked(row.where, row.values, found, unit=unit)
 
     yield from each(open_jsonl(file).rows, example)
     report_unread(file, unread)
+    if bare and file.labeled:
+        file.note(
+            f"{file.path}: {counted(bare, 'row')} with a text and without {', '.join(LABEL_KEYS[:-1])} or "
+            f"{LABEL_KEYS[-1]}: read as texts without entities"
+        )
 
 
 def report_unread(file: LabeledFile, unread: Counter[str]) -> None:
@@ -67,7 +77,12 @@ def is_marked(values: Mapping[str, Any]) -> bool:
         return holds_spans(values)
     annotations = next((values[key] for key in _STUDIO[:2] if key in values), None)
     done = annotations if isinstance(annotations, list) else []
-    return any(isinstance(each, Mapping) and not each.get("was_cancelled") for each in done)
+    return any(isinstance(each, Mapping) and not _is_skipped(each) for each in done)
+
+
+def _is_skipped(annotation: Mapping[str, Any]) -> bool:
+    """True if somebody saw the task and left it out."""
+    return bool(annotation.get("was_cancelled") or annotation.get("skipped"))
 
 
 def is_span_file(file: LabeledFile) -> bool:
@@ -135,23 +150,26 @@ def _recognize_studio(task: Recognized, columns: Mapping[str, Column]) -> Recogn
     return task
 
 
+def _text(row: Row, file: LabeledFile) -> str:
+    (column, *_) = file.settings.text_columns or ("text",)
+    return row.text(str(column))
+
+
 def _find(row: Row, file: LabeledFile) -> Found:
     """The text and the spans of a row. Raises `BadRow` for one that cannot be read, `SkippedRow` for one that
     is no example."""
     settings, values = file.settings, row.values
-    columns = settings.text_columns or ("text",)
     if _is_studio(values):
-        text = Row(f"{row.where}, data", row.number, values["data"]).text(str(columns[0]))
+        text = _text(Row(f"{row.where}, data", row.number, values["data"]), file)
         return _studio(row, text) if file.labeled else Found(text, None)
-    text = row.text(str(columns[0]))
+    text = _text(row, file)
     if not file.labeled:
         return Found(text, None)
     if values.get("answer") in _DECISIONS:
         raise SkippedRow("that were rejected or ignored in Prodigy")
     given = None if settings.label is None else str(settings.label)
     there = [key for key in LABEL_KEYS if key in values]
-    lists = [key for key in there if isinstance(values[key], list)]  # Prodigy may have a label for the text
-    label = given or next(iter([*filter(lambda key: values[key], lists), *lists, *there]), None)
+    label = given or min(there, key=lambda key: _unlike_spans(values[key]), default=None)
     if label is None:
         raise BadRow(
             f"{row.where}: no key holds spans; its keys: {', '.join(values)}; expected one of "
@@ -165,6 +183,13 @@ def _find(row: Row, file: LabeledFile) -> Found:
     relations = values.get("relations")
     unread = Counter({"relations": len(relations)} if relations and isinstance(relations, list) else {})
     return Found(text, [_span(item, where) for item in items], unread)
+
+
+def _unlike_spans(value: Any) -> int:
+    """How little a value looks like spans. A row may have its label beside them, or a list of labels."""
+    if not isinstance(value, list):
+        return 3
+    return 0 if are_spans(value) else 1 if not value else 2 if isinstance(value[0], str) else 0
 
 
 def _span(item: Any, where: str) -> Span:
@@ -209,7 +234,7 @@ def _studio(row: Row, text: str) -> Found:
     annotations = row.values[key] if key != "predictions" else []
     if not isinstance(annotations, list) or not all(isinstance(each, Mapping) for each in annotations):
         raise BadRow(f"{row.where}: {key!r} is no list of objects, as Label Studio writes it")
-    done = [each for each in annotations if not each.get("was_cancelled")]
+    done = [each for each in annotations if not _is_skipped(each)]
     if not done:
         raise SkippedRow("that nobody annotated in Label Studio")
     found = [_results(each.get("result"), f"{row.where}, {key}[{n}]") for n, each in enumerate(done)]

@@ -152,7 +152,10 @@ def _on_all_rows(whole: _Whole, runs: Mapping[str, Finetuned]) -> Finetuned:
     of_folds = {name: run.scores for name, run in runs.items() if run.scores}
     whole.write_summary(whole.folder.folds, of_folds, summary)
     say(f"{scores.title(metric)} of all {len(answers.examples):,} out-of-fold answers: {value:.4f}")
-    say(f"the final model learns from all rows for {epochs:g} epochs, the median of the best of the folds")
+    say(
+        f"the final model learns from all rows for {epochs:g} epoch{'s' * (epochs != 1)}, the median of the "
+        "best of the folds"
+    )
     keys = {
         "folds": None,
         "task": {"group": None},

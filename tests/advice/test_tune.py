@@ -107,7 +107,7 @@ def test_only_the_best_trial_keeps_its_model(searched: Searched) -> None:
 def test_a_finished_search_is_not_searched_again(searched: Searched, tmp_path: Path) -> None:
     root, found, _ = searched
     moved = shutil.copytree(root, tmp_path / "moved-tune")
-    again = tune(moved, minutes=60, trials=TRIALS, resume=True)
+    again = tune(moved, resume=True)  # the limits are those of the search
     for key in ("trials", "gain", "noise", "verdict"):
         assert again[key] == found[key]
     with pytest.raises(UserError, match="already has a run: --resume continues it"):

@@ -139,6 +139,10 @@ def test_folds_and_the_labels_that_they_doubt(
     code, out, err = run_bertcli(*evaluate, "--json")
     assert (code, json.loads(out)["accuracy"]) == (0, done["accuracy"])
     assert "rows with a likely wrong label are in" in err
+    rows = Path(config["task"]["train"]).read_bytes()
+    code, _, err = run_bertcli(*evaluate[:-1], config["task"]["train"])
+    assert (code, "is the input file; write to another file" in err) == (2, True)
+    assert Path(config["task"]["train"]).read_bytes() == rows
     code, text, _ = run_bertcli(*evaluate)
     assert (code, f"accuracy                    {done['accuracy']:.4f}" in text) == (0, True)
     (tmp_path / "run" / "out-of-fold.jsonl").write_text('{"where": 3}\n')

@@ -63,7 +63,7 @@ def test_near_copies_are_never_both_suggested(run_bertcli, models, tmp_path):
     assert code == 0
     found = [json.loads(line)["of"] for line in out.splitlines()]
     assert len(set(found)) == len(found) > 10
-    assert f"only {len(found)} rows differ from each other: they are all that is suggested" in err
+    assert f"{len(found)} rows, not 500: there are no more that differ from each other" in err
 
 
 def test_rows_with_a_label_or_without_a_text_are_left_out(run_bertcli, models, tmp_path):
@@ -72,8 +72,8 @@ def test_rows_with_a_label_or_without_a_text_are_left_out(run_bertcli, models, t
     code, out, err = run_bertcli("suggest", models / "classification", path, "-n", 2, "--json")
     assert code == 0
     assert {json.loads(line)["premise"] for line in out.splitlines()} == {"she sat", "a mat"}
-    assert "left out: 1 rows that have a label already (column 'gold')\n" in err
-    assert "left out: 1 rows without a text\n" in err
+    assert "left out: 1 row with a label already (column 'gold')\n" in err
+    assert "left out: 1 row without a text\n" in err
     path.write_text("premise,hypothesis,gold\na cat,a dog,yes\n")
     code, out, err = run_bertcli("suggest", models / "classification", path)
     assert (code, out) == (2, "")
@@ -85,7 +85,7 @@ def test_entities_are_written_for_a_tool(run_bertcli, models, pool):
         file.write(json.dumps({"id": 999, "text": "Rome was dark", "label": [[0, 4, "LOC"]]}) + "\n")
     code, out, err = run_bertcli("suggest", models / "tokens", pool, "-n", 4, "--annotations", "doccano")
     assert code == 0
-    assert "left out: 1 rows that have a label already (their spans)\n" in err
+    assert "left out: 1 row with a label already (their spans)\n" in err
     assert all(set(json.loads(line)) >= {"id", "text", "label"} for line in out.splitlines())
     assert len(out.splitlines()) == 4
 

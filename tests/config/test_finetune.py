@@ -39,7 +39,8 @@ def test_a_model_keeps_the_settings_and_nothing_of_the_run():
 
 
 def test_a_config_is_saved_whole_and_read_back(tmp_path: Path):
-    found = config({"text": ["a", 0], "columns": ["b", "a", "label"], "class_weights": {"x": 2.0}})
+    found = config({"text": ["a", 0], "columns": ["b", "a", "label"], "class_weights": {"x": 2.0, 1: 3.0}})
+    assert found.task.class_weights == {"x": 2.0, "1": 3.0}
     save_config(found, tmp_path / "config.yaml")
     assert load_config(FinetuneConfig, tmp_path / "config.yaml") == found
 

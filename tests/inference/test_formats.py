@@ -90,6 +90,18 @@ def test_the_cells_of_own_columns_stay_and_those_beside_them_run_no_formula() ->
     assert file.getvalue() == "@text\tlabel\t'-x\n@ann see you\t'=1+1\t1\n"
 
 
+def test_a_column_with_the_name_of_a_probability_stays_beside_it() -> None:
+    row = dict(zip(*table(text(SPAM, **{"probabilities.spam": "mine"})), strict=True))
+    assert row["given_probabilities.spam"] == "mine"
+    assert row["probabilities.spam"] == "0.75"
+
+
+def test_labels_are_joined_as_they_were_divided() -> None:
+    file = io.StringIO()
+    AnswerTable(file, "\t", "|").write("here", {"label": ["a, b", "c"]})
+    assert file.getvalue() == "label\na, b|c\n"
+
+
 def test_a_table_refuses_a_column_that_the_first_row_does_not_have() -> None:
     assert table(text(SPAM, a=1, b=2), text(SPAM, a=3))[2][:2] == ["3", ""]
     with pytest.raises(UserError, match=r"made.tsv, line 2: has 'b', which the first row does not have; "):

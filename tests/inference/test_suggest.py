@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from bertcli.config.task import TaskSettings
+from bertcli.folders.lengths import LongRows
 from bertcli.folders.task_folder import load_task_folder
 from bertcli.inference.predict import Predicted, predict_stream, runner_of
 from bertcli.inference.suggest import ALIKE, Candidates, Suggested, are_alike, choose, suggest, without_labels
 from bertcli.model.task_models import HeadModel, pool
 from bertcli.system.errors import UserError
+from bertcli.system.terminal import counted
 from bertcli.tasks.classification import Classified
 from bertcli.tasks.entities import Tagged
 from bertcli.tasks.examples import Example, TextExample
@@ -150,6 +152,15 @@ def test_windows_of_a_text_give_one_row(models: Path):
     assert found.vector_D.shape == (15,)
 
 
+def test_a_text_of_more_windows_than_a_batch_has_rows_gives_one_row(models: Path):
+    loaded = load_task_folder(models / "multi-label")
+    settings = loaded.settings.model_copy(update={"windows": "mean", "max_windows": 20, "max_length": 16})
+    runner = runner_of(loaded, CPU).reading(settings, LongRows(models / "multi-label"), batch_size=4)
+    found = suggest(runner, [example("the cat ran " * 60), example("a dog")], 3)
+    assert sorted(len(row.rows) for each in found for row in each.answer.items) == [1, 20]
+    assert {each.vector_D.shape for each in found} == {(15,)}
+
+
 def test_a_regression_has_no_uncertainty(models: Path):
     runner = runner_of(load_task_folder(models / "regression"), CPU)
     with pytest.raises(UserError, match="a regression model gives no probabilities"):
@@ -223,7 +234,7 @@ def left(settings: TaskSettings, *rows: dict) -> tuple[list[int], list[str]]:
 def test_a_column_with_a_number_is_the_one_of_the_first_row() -> None:
     numbered = TaskSettings(type="classification", text=0, label=1)
     rows = [{"text": "a", "kind": ""}, {"kind": "x", "text": "a"}, {"text": "a"}, {"text": "a", "kind": "y"}]
-    said = ["left out: 2 rows that have a label already (column 'kind')"]
+    said = ["left out: 2 rows with a label already (column 'kind')"]
     assert left(numbered, *rows) == ([0, 2], said)
     named = numbered.model_copy(update={"columns": ["text", "kind"]})
     assert left(named, *rows[::-1]) == ([1, 3], said)
@@ -263,7 +274,7 @@ def test_a_row_with_spans_is_labeled_and_one_with_an_empty_list_is_not() -> None
         STUDIO | {"annotations": [{"result": []}]},
         STUDIO | {"completions": [{"was_cancelled": True}, {"result": [{"value": SPAN}]}]},
     ]
-    said = ["left out: 4 rows that have a label already (their spans)"]
+    said = ["left out: 4 rows with a label already (their spans)"]
     assert left(spans, *labeled, *unlabeled) == ([4, 5, 6, 7, 8], said)
     assert left(spans.model_copy(update={"label": "ents"}), {"ents": [SPAN]}, {"ents": []})[0] == [1]
 
@@ -280,4 +291,4 @@ def test_a_row_with_a_mark_is_labeled_and_one_with_an_empty_flag_is_not_yet(
     said: list[str] = []
     found = without_labels(rows, TaskSettings(**values), said.append)
     assert [each.texts[0] for each in found] == left
-    assert said == [f"left out: {3 - len(left)} rows that have a label already (column 'a', 'b')"]
+    assert said == [f"left out: {counted(3 - len(left), 'row')} with a label already (column 'a', 'b')"]

@@ -186,6 +186,14 @@ def test_what_dev_decides_is_kept_and_no_longer_fitted() -> None:
     assert plain == {"expected_calibration_error": found["uncalibrated_error"]}
 
 
+def test_a_number_is_kept_with_the_label_that_it_is_for() -> None:
+    for positive, label in ((None, "b"), ("a", "a")):
+        task = Classification(settings(threshold=0.3, positive_label=positive), ("a", "b"))
+        assert task.kept_settings({}).threshold == {label: 0.3}
+    task = Classification(settings(threshold=0.3, multi_label=True), ("a", "b"))
+    assert task.kept_settings({}).threshold == 0.3
+
+
 def test_a_threshold_stays_with_its_label_whatever_label_is_the_positive_one() -> None:
     kept = kept_settings(settings(threshold="auto"), {"threshold": 0.9, "positive_label": "b"})
     assert kept.threshold == {"b": 0.9}

@@ -59,6 +59,9 @@ def test_rows_with_an_empty_cell_can_be_left_out(tmp_path: Path):
     assert [each.texts[0] for each in read(path, settings(skip_labels=[""], multi_label=True))] == ["a", "c"]
     found = read(path, settings(**COLUMNS, skip_labels=[""]))
     assert [each.label for each in found] == [("food", "travel"), ()]
+    unscored = write(tmp_path / "b.csv", "text,food,tech,travel\na,1,0,1\nb,-1,-1.0,-1\n")
+    (found,) = read(unscored, settings(**COLUMNS, skip_labels=["-1"]))
+    assert found.texts == ("a",)
     assert len(read(path, settings(multi_label=True))) == 3
     with pytest.raises(UserError, match="no label"):
         read(path, settings())
@@ -79,6 +82,20 @@ def test_rows_with_an_empty_cell_can_be_left_out(tmp_path: Path):
 def test_keys_of_labels_that_contradict_each_other(keys: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         settings(**keys)
+
+
+@pytest.mark.parametrize("cell", ['{"food": 1, "tech": 0, "x": true}', "{'food': 1, 'tech': 0.0, 'x': True}"])
+def test_a_cell_with_an_object_has_a_0_or_1_for_each_label(tmp_path: Path, cell: str):
+    path = write(tmp_path / "a.tsv", f"text\tlabel\na\t{cell}\n")
+    given = {"quoting": "none"}
+    assert read(path, settings(multi_label=True, **given))[0].label == ("food", "x")
+    with pytest.raises(
+        UserError, match=r"is an object; for any number of labels a text set task\.multi_label"
+    ):
+        read(path, settings(**given))
+    path.write_text("text\tlabel\na\t{'food': 'very', 'tech': 2}\n")
+    with pytest.raises(UserError, match="is no object with a 0 or 1 for each label"):
+        read(path, settings(multi_label=True, **given))
 
 
 @pytest.mark.parametrize("value", [[], "[]"])

@@ -69,8 +69,11 @@ def test_labels_of_train_alone_are_said() -> None:
 
 def test_blanks_around_labels_are_said() -> None:
     row = TextExample("a.tsv, line 3", {"text": "a", "label": " neg"}, ("a",), "neg")
+    other = TextExample(
+        "a.tsv, line 4", {"label": "neg"}, ("a",), "neg"
+    )  # of JSON, whose rows may lack a key
     for label in ("label", 1):
-        (doubt,) = label_doubts({"train": {"neg": 1}}, {"train": [row]}, settings(label=label))
+        (doubt,) = label_doubts({"train": {"neg": 2}}, {"train": [row, other]}, settings(label=label))
         assert doubt.problem == "1 labels of train have blanks around them, first in a.tsv, line 3"
 
 

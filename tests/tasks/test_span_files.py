@@ -58,6 +58,28 @@ def test_other_files_are_no_spans(tmp_path: Path) -> None:
     assert settings_found(words(label="label"), str(path)) == words(label="label", words="given")
 
 
+def test_a_row_without_the_key_of_the_others_has_no_entities(tmp_path: Path) -> None:
+    rows = [{"text": TEXT, "label": OBJECTS}, {"text": "It rains."}, {"text": "It snows."}]
+    path, said = write_jsonl(tmp_path / "a.json", rows), list[str]()
+    assert [each.mentions for each in read(path, spans(), note=said.append)] == [FOUND, (), ()]
+    assert said == [
+        f"{path}: 2 rows with a text and without label, labels, spans, ents or entities: read as texts "
+        "without entities"
+    ]
+    with pytest.raises(UserError, match="no key holds spans"):
+        read(write_jsonl(tmp_path / "b.jsonl", rows[1]), spans())
+
+
+@pytest.mark.parametrize("other", [["news"], "news", []])
+def test_the_key_with_spans_is_the_one_that_is_read(tmp_path: Path, other: Any) -> None:
+    rows = [
+        {"text": TEXT, "labels": other, "entities": OBJECTS},
+        {"text": TEXT, "labels": other, "entities": []},
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", *rows)
+    assert [each.mentions for each in read(path, spans())] == [FOUND, ()]
+
+
 def test_keys_may_be_named_and_blanks_around_spans_are_left_out(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", {"body": TEXT, "ner": [[3, 13, "x"]], "label": []})
     assert read(path, spans(text="body", label="ner"))[0].mentions == ((4, 12, "x"),)
@@ -71,8 +93,13 @@ def test_keys_may_be_named_and_blanks_around_spans_are_left_out(tmp_path: Path) 
             "left out 1 of 2 rows that were rejected or ignored in Prodigy",
         ),
         (
-            [STUDIO, {**STUDIO, "annotations": [{"was_cancelled": True}]}, {**STUDIO, "annotations": []}],
-            "left out 2 of 3 rows that nobody annotated in Label Studio",
+            [
+                STUDIO,
+                {**STUDIO, "annotations": [{"was_cancelled": True}]},
+                {"data": {"text": TEXT}, "completions": [{"skipped": True, "result": []}]},
+                {**STUDIO, "annotations": []},
+            ],
+            "left out 3 of 4 rows that nobody annotated in Label Studio",
         ),
         (
             [{"text": TEXT, "entities": OBJECTS, "relations": [{"id": 1}, {"id": 2}]}],
