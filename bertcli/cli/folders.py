@@ -81,8 +81,8 @@ def export(
     --int8 adds OUT/onnx/model_quantized.onnx, about a quarter of the size, and prints how often its answers
     are equal (or the cosine of its vectors), and its speed. At most 1,000 rows of the sample are read.
 
-    bertcli predict, embed and similarity run OUT, and OUT/onnx/model_quantized.onnx. Needs the extra onnx:
-    pip install 'bertcli[onnx]'.
+    bertcli predict, embed, similarity and serve run OUT, and OUT/onnx/model_quantized.onnx. Needs the extra
+    onnx: pip install 'bertcli[onnx]'.
 
     Example: bertcli export runs/spam spam-onnx --int8
     """

@@ -105,8 +105,8 @@ ONNX_FOLDER, ONNX_FILE, QUANTIZED_FILE = "onnx", "model.onnx", "model_quantized.
 _ONNX_FILES = (f"{ONNX_FOLDER}/{ONNX_FILE}", ONNX_FILE, f"{ONNX_FOLDER}/{QUANTIZED_FILE}")
 """ONNX files in the order of preference."""
 _ONNX_ADVICE = (
-    "an ONNX file, which only bertcli predict, embed and similarity run, and bertcli.load; give the model "
-    "that it was exported from"
+    "an ONNX file, which only bertcli predict, embed, similarity and serve run, and bertcli.load; give the "
+    "model that it was exported from"
 )
 
 

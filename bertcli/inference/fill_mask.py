@@ -1,7 +1,7 @@
 """Texts with masks -> the words that the model predicts for them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -53,7 +53,7 @@ class FilledText:
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        masks = [{"predictions": [asdict(prediction) for prediction in mask]} for mask in self.masks]
+        masks = [{"predictions": [dict(vars(prediction)) for prediction in mask]} for mask in self.masks]
         return {"text": self.text, "filled": self.filled, "masks": masks}
 
 
@@ -110,6 +110,10 @@ class MaskFiller:
             raise UserError(
                 f"--top-k {top_k}: give a number from 1 to {len(self._candidates_C)} (the vocabulary)"
             )
+
+    def count(self, line: Line) -> int:
+        """The number of masks in a text."""
+        return line.text.replace(USUAL_MASK, self.tokenizer.mask_token).count(self.tokenizer.mask_token)
 
     def encode(self, lines: Sequence[Line]) -> list[Row]:
         """The row of each line. Raises `UserError` for a text that has no mask, or is too long."""
@@ -230,7 +234,7 @@ class ScoredPair:
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 def pairs_of(lines: Iterable[Line]) -> Iterator[Pair]:

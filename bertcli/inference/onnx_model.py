@@ -5,6 +5,7 @@ The names of inputs and outputs are those that transformers' classes use, as do 
 
 import contextlib
 import mmap
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,14 @@ def is_quantized(model: nn.Module) -> bool:
         return content.find(b"DynamicQuantize") >= 0
 
 
+def import_onnxruntime(reason: str) -> Any:
+    """The package, which reports to nobody: by itself it does, to its maker."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    return import_extra("onnxruntime", "onnx", reason, doing="running it")
+
+
 def _open(file: Path) -> Any:
-    runtime = import_extra("onnxruntime", "onnx", f"{file} is an ONNX file", doing="running it")
+    runtime = import_onnxruntime(f"{file} is an ONNX file")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = _ERRORS_ONLY

@@ -242,6 +242,11 @@ class Answers(ABC):
     def compute(self, several: Sequence[AsRead]) -> list[Any]:
         """The answer to each question, in order. Raises `UserError` if the model gives no numbers."""
 
+    def in_parts(self, question: AsRead, tokens: int) -> Iterator[list[Any]]:
+        """The answer to a long question, computed in parts of about so many tokens: an empty list after each
+        part but the last, then what `compute` gives. Raises as `compute`."""
+        yield self.compute([question])
+
 
 class Predictions(Answers):
     """Examples of a task -> `inference.predict.Predicted`."""
@@ -262,3 +267,12 @@ class Predictions(Answers):
         predictions = self.runner.predict(examples, items)
         own = [each.content[1] for each in several]
         return [Predicted(*each) for each in zip(examples, predictions, own, strict=True)]
+
+    def in_parts(self, question: AsRead, tokens: int) -> Iterator[list[Predicted]]:
+        example, items = question.content
+        logits: list[Tensor] = []
+        for part in in_parts(items, tokens, rows=lambda item: sum(row.length for row in item.rows)):
+            if logits:
+                yield []
+            logits += self.runner.logits(part)
+        yield [Predicted(example, self.runner.task.predict(example, items, logits), items)]

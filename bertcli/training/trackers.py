@@ -22,6 +22,7 @@ End = Literal["finished", "stopped", "failed"]
 Row = Mapping[str, Any]
 """A row of `metrics.jsonl`."""
 _SPLITS = {"train": "train", "heldout": "eval"}
+_BY_MLFLOW = re.compile(r"[^\w\-. /:]")  # what it does not take in a name
 _OF_THE_RUN = ("epoch", "tokens", "seconds")
 """Keys that the rows of both splits have; a tracker gets them once a step, under `train/`."""
 
@@ -74,8 +75,7 @@ class Tracker(ABC):
     @staticmethod
     @abstractmethod
     def files(id: str) -> Sequence[str]:
-        """Patterns of the names in the folder that the tracker writes for the entry `id`; folders after
-        what they hold."""
+        """Patterns of the names of what it writes for the entry `id`; folders after what they hold."""
 
     @abstractmethod
     def open(self, entry: Entry) -> None:
@@ -163,7 +163,7 @@ class MLflow(Tracker):
             for name in run.data.metrics
             for each in client.get_metric_history(self._run, name)
         }
-        given = {key: short(str(value), 500) for key, value in entry.config.items()}
+        given = {_BY_MLFLOW.sub("_", key): short(str(value), 500) for key, value in entry.config.items()}
         new = [self._entities.Param(key, value) for key, value in given.items() if key not in run.data.params]
         for start in range(0, len(new), 100):  # the most that a call takes
             client.log_batch(self._run, params=new[start : start + 100])
@@ -172,12 +172,12 @@ class MLflow(Tracker):
                 client.set_tag(self._run, f"{key} on resume", given[key])
 
     def log(self, rows: Sequence[Row]) -> None:
-        """Add the metrics that the run lacks; MLflow allows only some characters in their names."""
+        """Add the metrics that the run lacks."""
         new = list[Any]()
         for row in rows:
             step, milliseconds = row["step"], int(1000 * (self._began + row.get("seconds", 0)))
             for key, value in metrics_of(row).items():
-                name = re.sub(r"[^\w\-. /:]", "_", key)
+                name = _BY_MLFLOW.sub("_", key)
                 if (name, step) not in self._known:
                     new.append(self._entities.Metric(name, value, milliseconds, step))
         for start in range(0, len(new), 1000):  # the most that a call takes

@@ -29,8 +29,8 @@ from scripts.check.serve_load import server
 
 KEY = "the key of this check"
 HEAD = (
-    "POST /v1/bertcli/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    f"Authorization: Bearer {KEY}\r\n"
+    "POST /v1/bertcli/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    f"Connection: close\r\nAuthorization: Bearer {KEY}\r\n"
 )
 LONG = " ".join(["the cat sat on the mat"] * 8334)
 KINDS: dict[str, tuple[bytes, set[str]]] = {
@@ -92,7 +92,7 @@ async def overload(port: int, pid: int, given: argparse.Namespace) -> tuple[dict
         while time.monotonic() < ends:
             begun = time.monotonic()
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             line = await reader.readline()
             health.append(time.monotonic() - begun if b"200" in line else 1e9)
             writer.close()

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 BODY = json.dumps({"rows": ["the cat sat on the mat"] * 20}).encode()
 REQUEST = (
-    b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     + b"Content-Length: %d\r\n\r\n" % len(BODY)
     + BODY
 )

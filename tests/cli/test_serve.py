@@ -93,7 +93,7 @@ def test_a_signal_lets_accepted_requests_end(models: Path, number: signal.Signal
         host, port = server.url.removeprefix("http://").split(":")
         connections = [socket.create_connection((host, int(port)), timeout=60) for _ in range(16)]
         body = json.dumps({"rows": ["the cat sat on it"] * 50}).encode()
-        head = b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         for connection in connections:
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         answers: list[bytes] = []

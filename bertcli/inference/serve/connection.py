@@ -1,7 +1,9 @@
 """A connection whose client must be quick enough: it sends its request in time, and takes its answer."""
 
+from __future__ import annotations
+
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -13,9 +15,16 @@ take a part of an answer within the time for a body."""
 class Connection(H11Protocol):
     """A connection of uvicorn whose client must send its headers in time, and whose request ends with it."""
 
+    paused: ClassVar[set[Connection]] = set()
+    """The connections whose clients take their answers more slowly than they come."""
     task: asyncio.Task[None] | None = None
     _timer: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def unsent(cls) -> int:
+        """The bytes of answers that slow clients have not taken."""
+        return sum(each.transport.get_write_buffer_size() for each in cls.paused)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -36,6 +45,7 @@ class Connection(H11Protocol):
                 timer.cancel()
         if self.task is not None and self.cycle is not None and not self.cycle.response_complete:
             self.task.cancel()
+        self.paused.discard(self)
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -52,10 +62,12 @@ class Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self.paused.add(self)
         self._end_in_time()
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self.paused.discard(self)
         self._end_in_time()
 
     def _end_in_time(self, left: int | None = None) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import statistics
 import time
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ from bertcli.folders.onnx_source import read_source
 from bertcli.folders.sentence_transformers import PLAIN, SENTENCE_FILES, read_pooling
 from bertcli.folders.task_folder import folder_task
 from bertcli.inference.fill_mask import MaskFiller, Masks
+from bertcli.inference.onnx_model import import_onnxruntime
 from bertcli.inference.opened import Compute, open_encoder, open_task
 from bertcli.inference.predict import Predictions, Runner, default_batch_size
 from bertcli.inference.vectors import Embedder, Vectors
@@ -132,7 +134,7 @@ def open_served(name: str, model: Path, compute: Compute, engine: Engine | None)
     found = (open_task if answers else open_encoder)(folder, compute)[0]
     if engine == "bertcli" or not _can_export(found, engine):
         return _served(name, folder, "bertcli", found=found)
-    exported = _exported(folder, not answers)
+    exported = _exported(folder, not answers, engine)
     if exported is None:
         return _served(name, folder, "bertcli", found=found)
     other = (open_task if answers else open_encoder)(exported, compute)[0]
@@ -206,31 +208,44 @@ def _can_export(found: Runner | Embedder, engine: Engine | None) -> bool:
     return not reason
 
 
-def _exported(folder: Path, encoder_alone: bool) -> Path | None:
+def _exported(folder: Path, encoder_alone: bool, engine: Engine | None) -> Path | None:
     """The model as ONNX, kept for the next start; None, with a message, if it cannot be written.
 
     The name of its folder depends on what decides the file: the model's files, and the versions of packages.
+    An older export of the same model is removed. Raises `UserError` if it cannot be written, and `engine`
+    asks for it.
     """
     import onnx
-    import onnxruntime
 
+    onnxruntime = import_onnxruntime("a model is exported")
     found = {path for pattern in ("*", *SENTENCE_FILES) for path in folder.glob(pattern)}
     files = [(path.relative_to(folder), path.stat()) for path in sorted(found) if path.is_file()]
     state = [(str(name), each.st_size, each.st_mtime_ns) for name, each in files]
     versions = [version("bertcli"), torch.__version__, onnx.__version__, onnxruntime.__version__]
     key = json.dumps([str(folder.resolve()), state, versions, encoder_alone])
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertcli" / "onnx"
-    place = kept / hashlib.sha256(key.encode()).hexdigest()[:20]
+    of_model, of_state = (
+        hashlib.sha256(each.encode()).hexdigest() for each in (f"{folder.resolve()} {encoder_alone}", key)
+    )
+    place = kept / f"{of_model[:12]}-{of_state[:20]}"
     if place.exists():
         return place
-    say(f"{folder}: writing it as ONNX to {place}, to see which engine is faster; this is done once")
+    why = "" if engine else ", to see which engine is faster"
+    say(f"{folder}: writing it as ONNX to {place}{why}; this is done once")
     try:
         kept.mkdir(parents=True, exist_ok=True)
         export_onnx(read_source(folder, encoder_alone), place, None)
     except Exception as error:  # of the exporter: any; the model is served all the same
+        if place.exists():  # another server was quicker
+            return place
         reason = describe_os_error(error) or str(error).strip().split("\n")[0]
+        if engine:
+            raise UserError(f"--engine onnxruntime: {folder} cannot be written as ONNX: {reason}") from None
         say(f"{folder}: computed by bertcli alone, since it cannot be written as ONNX: {reason}")
         return None
+    for older in kept.glob(f"{of_model[:12]}-*"):
+        if older != place:
+            shutil.rmtree(older, ignore_errors=True)
     return place
 
 

@@ -64,6 +64,9 @@ class RerankRequest(BaseModel):
     return_text: bool = False
 
 
+_UNCUT = "shorten it, or let it be cut (truncate: true)"
+
+
 class OpenAIRequest(BaseModel):
     """Texts to embed; lists of tokens are refused, because other models have other tokens."""
 
@@ -84,7 +87,7 @@ def add_other_routes(router: APIRouter, models: Models) -> None:
         """A vector for each text."""
         served = _fitting(models, "vectors", "model is not an embedding model")
         vectors = served.unit_vectors if body.normalize else served.raw_vectors
-        found = await models.ask(vectors, listed(body.inputs), uncut=not body.truncate)
+        found = await models.ask(vectors, listed(body.inputs), uncut="" if body.truncate else _UNCUT)
         return json_response([vector_D.tolist() for vector_D in found])
 
     @router.post("/predict", tags=[TEI])
@@ -93,7 +96,7 @@ def add_other_routes(router: APIRouter, models: Models) -> None:
         served = _fitting(models, "scores_texts", "model is not a classifier model")
         several = isinstance(body.inputs, list) and isinstance(body.inputs[0], list)
         rows: Any = body.inputs if several else [listed(body.inputs)]  # pyright: ignore[reportArgumentType]
-        found = await models.predict(served, rows, uncut=not body.truncate)
+        found = await models.predict(served, rows, uncut="" if body.truncate else _UNCUT)
         most = None if body.parameters is None else body.parameters.top_k
         answers = [_labels(each, body.raw_scores)[:most] for each in found]
         return json_response(answers if several or body.parameters is not None else answers[0])
@@ -103,7 +106,7 @@ def add_other_routes(router: APIRouter, models: Models) -> None:
         """The numbers of the texts with their scores, the highest first."""
         served = _fitting(models, "ranks", "model is not a re-ranker model")
         rows = [[body.query, text] for text in body.texts]
-        found = await models.predict(served, rows, uncut=not body.truncate)
+        found = await models.predict(served, rows, uncut="" if body.truncate else _UNCUT)
         answers = []
         for number, each in enumerate(found):
             (score,) = each.prediction.label_scores(body.raw_scores).values()
@@ -124,7 +127,7 @@ def add_other_routes(router: APIRouter, models: Models) -> None:
         hidden = served.unit_vectors.embedder.model.architecture.hidden
         if body.dimensions not in (None, hidden):
             raise UserError(f"dimensions: the vectors of {served.name} have {hidden} numbers; leave it out")
-        found = await models.queue.ask(served.unit_vectors, listed(body.input), uncut=True)
+        found = await models.queue.ask(served.unit_vectors, listed(body.input), uncut="shorten it")
         tokens = sum(each.tokens for each in found)
         data = [
             {"object": "embedding", "index": number, "embedding": _spelled(each.value, body.encoding_format)}
@@ -253,5 +256,9 @@ def _problems(error: RequestValidationError) -> str:
     found = error.errors()
     if len(found) == 1 and tuple(found[0]["loc"]) == ("body",):
         return "expected a JSON object, sent with Content-Type: application/json; see /docs"
-    lines = [f"{each['loc'][1]}: {each['msg']}" for each in found[:5]]  # further parts name types
+    lines = []
+    for each in found[:5]:
+        _, name, *inner = each["loc"]
+        places = "".join(f"[{part}]" for part in inner if isinstance(part, int))  # other parts name types
+        lines.append(f"{name}{places}: {each['msg']}")
     return "; ".join(dict.fromkeys(lines))

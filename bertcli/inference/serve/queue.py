@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.inference.predict import Answers, AsRead
@@ -56,7 +56,7 @@ class Batch(NamedTuple):
 class _Asked:
     """A request: its answers so far, and the future that they go to."""
 
-    def __init__(self, number: int, uncut: bool) -> None:
+    def __init__(self, number: int, uncut: str) -> None:
         self.answers: list[Any] = [None] * number
         self.left, self.uncut = number, uncut
         self.arrived = time.monotonic()
@@ -80,7 +80,8 @@ class Queue:
     """The questions of all requests, and the thread that answers them.
 
     The thread takes the question that has waited longest, then others for the same kind of answer, in their
-    order, up to a number of tokens. `seen` is called with each batch, in the thread; `failed` with an error
+    order, up to a number of tokens. A question of more tokens is computed in parts, and others are answered
+    between two of them. `seen` is called with each batch, in the thread; `failed` with an error
     that is no `UserError`.
     """
 
@@ -92,6 +93,7 @@ class Queue:
     ) -> None:
         self._tokens, self._seen, self._failed = tokens, seen, failed
         self._lines: dict[Answers, deque[_Waiting]] = {}
+        self._long: deque[tuple[_Waiting, AsRead, Iterator[list[Any]], float]] = deque()
         self._number = 0
         self._ends = False
         self._changed = threading.Condition()
@@ -108,13 +110,14 @@ class Queue:
         """True if the thread works."""
         return self._thread.is_alive()
 
-    async def ask(self, answers: Answers, questions: Sequence[Any], uncut: bool = False) -> list[Answer]:
+    async def ask(self, answers: Answers, questions: Sequence[Any], uncut: str = "") -> list[Answer]:
         """The answers to all questions, in order.
 
         If the task that awaits them is canceled, questions that are not being computed are dropped.
 
         Args:
-            uncut: refuse texts that the model would not read to their end.
+            uncut: what to advise where the model would not read a text to its end, which is refused then;
+                "": texts may be cut.
 
         Raises:
             UserError: a question cannot be read.
@@ -159,35 +162,54 @@ class Queue:
         self._number = sum(map(len, self._lines.values()))
 
     def _seconds_waited(self) -> int:
-        """How long the first one has waited, in whole seconds: at that pace the queue moves."""
+        """Whole seconds that the first one has waited: at that pace the queue moves."""
         arrived = [line[0].asked.arrived for line in self._lines.values() if line]
         return max(1, math.ceil(time.monotonic() - min(arrived))) if arrived else 1
 
     def _work(self) -> None:
-        while (answers := self._next()) is not None:
-            if some := self._draw(answers):
+        while (answers := self._next()) is not None or self._long:
+            if answers is not None and (some := self._draw(answers)):
                 self._compute(answers, some)
+            if self._long:
+                self._go_on()
 
     def _compute(self, answers: Answers, some: Sequence[_Waiting]) -> None:
         begun = time.monotonic()
         encoded = [each.encoded for each in some if each.encoded is not None]
+        if encoded[0].tokens > self._tokens:  # then it is alone
+            self._long.append((some[0], encoded[0], answers.in_parts(encoded[0], self._tokens), 0.0))
+            return
         try:
             values = answers.compute(encoded)
-        except Exception as error:  # the weights give no numbers; torch has no memory, or no device
+        except BaseException as error:  # the weights give no numbers; torch has no memory, or no device
             if len(some) > 1:  # one of them may be what fails
                 for each in some:
                     self._compute(answers, [each])
                 return
-            if not isinstance(error, UserError):
-                self._failed(error)
-            self._fail(some, Failed(str(error) if isinstance(error, UserError) else "the computation failed"))
+            return self._fail_computed(some, error)
+        self._give(some, encoded, values, seconds=time.monotonic() - begun)
+
+    def _go_on(self) -> None:
+        (each, encoded, parts, seconds), begun = self._long.popleft(), time.monotonic()
+        if each.asked.is_over:
             return
-        self._give(some, encoded, values)
-        tokens, dropped = (sum(getattr(each, name) for each in encoded) for name in ("tokens", "dropped"))
-        self._seen(Batch(len(some), tokens, dropped, seconds=time.monotonic() - begun))
+        try:
+            values = next(parts)
+        except BaseException as error:
+            return self._fail_computed([each], error)
+        seconds += time.monotonic() - begun
+        if values:
+            return self._give([each], [encoded], values, seconds=seconds)
+        self._long.append((each, encoded, parts, seconds))
+
+    def _fail_computed(self, some: Sequence[_Waiting], error: BaseException) -> None:
+        if not isinstance(error, UserError):
+            self._failed(error)
+        self._fail(some, Failed(str(error) if isinstance(error, UserError) else "the computation failed"))
 
     def _next(self) -> Answers | None:
-        """The kind of answer that has been waited for longest; waits for one. None at the end."""
+        """The kind of answer that has been waited for longest. It waits for one, unless a long question is
+        under way; None then, and at the end."""
         with self._changed:
             while True:
                 for line in self._lines.values():
@@ -197,7 +219,7 @@ class Queue:
                 waited_for = [answers for answers, line in self._lines.items() if line]
                 if waited_for:
                     return min(waited_for, key=lambda answers: self._lines[answers][0].asked.arrived)
-                if self._ends:
+                if self._ends or self._long:
                     return None
                 self._changed.wait()
 
@@ -238,12 +260,12 @@ class Queue:
                 whole = encoded.tokens + encoded.dropped
                 raise TooLong(
                     f"text {each.place + 1}: {whole:,} tokens, of which the model reads {encoded.tokens:,}; "
-                    "shorten it, or let it be cut (truncate: true)"
+                    f"{each.asked.uncut}"
                 )
         except UserError as error:
             self._fail([each], error)
             return False
-        except Exception as error:
+        except BaseException as error:  # a panic in Rust is no `Exception`
             self._failed(error)
             self._fail([each], Failed("the text could not be read"))
             return False
@@ -255,7 +277,11 @@ class Queue:
             asked.is_over = True
             self._tell(asked, lambda future: future.set_exception(error))
 
-    def _give(self, some: Sequence[_Waiting], encoded: Sequence[AsRead], values: Sequence[Any]) -> None:
+    def _give(
+        self, some: Sequence[_Waiting], encoded: Sequence[AsRead], values: Sequence[Any], seconds: float
+    ) -> None:
+        tokens, dropped = (sum(getattr(each, name) for each in encoded) for name in ("tokens", "dropped"))
+        self._seen(Batch(len(some), tokens, dropped, seconds=seconds))
         for each, read, value in zip(some, encoded, values, strict=True):
             asked = each.asked
             asked.answers[each.place] = Answer(value, read.tokens, read.dropped)

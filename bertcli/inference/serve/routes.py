@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -28,6 +27,8 @@ from bertcli.tasks.examples import TextExample
 
 MOST_CHARACTERS = 16_000_000
 """Most characters of an answer that repeats texts."""
+MOST_WORDS = 20_000
+"""Most words of an answer that fills masks."""
 MOST_KEYS = 32
 """Most keys of a body, far more than any request has; each wrong one would be an error of its own."""
 OURS = "/v1/bertcli"
@@ -92,15 +93,18 @@ class Models:
         found = next((served for served in asked if fits(served)), None)
         if found is None:
             others = "; ".join(f"{served.name} answers {', '.join(served.kinds)}" for served in asked)
-            raise UserError(f"no model here {what}: {others}")
+            where = "no model here" if name is None else "this is not a model that"
+            raise UserError(f"{where} {what}: {others}")
         return found
 
-    async def ask(self, answers: Answers | None, questions: Sequence[Any], uncut: bool = False) -> list[Any]:
+    async def ask(self, answers: Answers | None, questions: Sequence[Any], uncut: str = "") -> list[Any]:
         """The values of the answers (`Queue.ask`)."""
         assert answers is not None
         return [each.value for each in await self.queue.ask(answers, questions, uncut)]
 
-    async def predict(self, served: Served, rows: Sequence[Sequence[str]], uncut: bool) -> list[Predicted]:
+    async def predict(
+        self, served: Served, rows: Sequence[Sequence[str]], uncut: str = ""
+    ) -> list[Predicted]:
         """The answer of a fine-tuned model to each row of texts."""
         assert served.predictions is not None
         settings = served.predictions.runner.task.settings
@@ -141,7 +145,7 @@ class FillBody(Asking):
     """Texts with masks."""
 
     texts: Texts = Field(description="A text with masks in it, or a list of such texts.")
-    top_k: int = Field(5, le=100, description="Number of words for each mask.")
+    top_k: int = Field(5, ge=1, le=100, description="Number of words for each mask.")
 
 
 class SimilarityBody(Asking):
@@ -200,7 +204,7 @@ def add_routes(router: APIRouter, models: Models) -> None:
         """The objects of `bertcli predict --json`, one for each row."""
         served = models.find(body.model, lambda each: each.predictions, "is fine-tuned")
         rows = [listed(row) for row in listed(body.rows)]  # pyright: ignore[reportArgumentType]
-        found = await models.predict(served, rows, uncut=False)
+        found = await models.predict(served, rows)
         return json_response([_decided(each, body.min_probability) for each in found])
 
     @router.post(f"{OURS}/embed", tags=["bertcli"])
@@ -216,7 +220,14 @@ def add_routes(router: APIRouter, models: Models) -> None:
     async def fill_mask(body: FillBody) -> Response:
         """The objects of `bertcli predict-mask --json`, one for each text."""
         served = models.find(body.model, lambda each: each.masks, "fills masks")
+        assert served.masks is not None
         lines = [Line(text, f"text {number}") for number, text in enumerate(listed(body.texts), start=1)]
+        masks = sum(map(served.masks.filler.count, lines))
+        if masks * body.top_k > MOST_WORDS:
+            raise UserError(
+                f"{masks:,} masks with {body.top_k:,} words each: a request gets at most {MOST_WORDS:,} of "
+                "them; give a smaller top_k, or send the texts in several requests"
+            )
         found = await models.ask(served.masks, [(line, body.top_k) for line in lines])
         return json_response([each.as_json() for each in found])
 
@@ -265,34 +276,3 @@ def ranked(
             where = {"query": query, "rank": rank, "similarity": near.similarity, "where": near.example.where}
             answers.append(beside(near.example.columns, where))
     return answers
-
-
-def described(schema: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The routes of a schema of OpenAPI by their tags, for the page `/docs`."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for path, methods in schema["paths"].items():
-        for method, route in methods.items():
-            content = route.get("requestBody", {}).get("content", {}).get("application/json", {})
-            name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-            body = schema.get("components", {}).get("schemas", {}).get(name, {})
-            keys = [
-                {
-                    "name": key,
-                    "kind": _kind(each),
-                    "default": json.dumps(each["default"]) if each.get("default") is not None else "",
-                    "is_required": key in body.get("required", ()),
-                    "description": each.get("description", ""),
-                }
-                for key, each in body.get("properties", {}).items()
-            ]
-            found = {"path": path, "method": method.upper(), "what": route["description"], "body": keys}
-            groups.setdefault(route["tags"][0], []).append(found)
-    return groups
-
-
-def _kind(schema: Mapping[str, Any]) -> str:
-    """The type of a key in words, such as `string or list of string`."""
-    kinds = [_kind(each) for each in schema.get("anyOf", ()) if each.get("type") != "null"]
-    if schema.get("type") == "array":
-        kinds = [f"list of {_kind(schema['items'])}"]
-    return " or ".join(kinds) or schema.get("type", "object")

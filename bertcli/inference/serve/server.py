@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import gc
 import hmac
+import json
 import os
+import re
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
+from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
@@ -33,7 +36,7 @@ from bertcli.inference.serve.other_routes import (
     refused,
 )
 from bertcli.inference.serve.queue import TOKENS, Overloaded, Queue
-from bertcli.inference.serve.routes import JsonRoute, Models, add_routes, described, json_response
+from bertcli.inference.serve.routes import JsonRoute, Models, add_routes, json_response
 from bertcli.reports.page import page
 from bertcli.system.processes import raise_file_limit
 from bertcli.system.terminal import say, working
@@ -41,7 +44,8 @@ from bertcli.system.terminal import say, working
 MOST_BYTES = 2_000_000
 """Largest body of a request."""
 MOST_HELD = 64_000_000
-"""Most bytes of all bodies whose requests are not answered yet; their texts take a few times as much."""
+"""Most bytes of all bodies whose requests are not answered yet, whose texts take a few times as much, and of
+answers that slow clients have not taken."""
 GRACE_SECONDS = 0.25
 """Seconds after a signal in which requests still come in: those that were sent before it."""
 _TURNS = 10
@@ -49,6 +53,8 @@ _TURNS = 10
 on a busy machine it may find all of that still to be done."""
 OPEN_PATHS = ("/", "/docs", "/health", "/openapi.json")
 """Paths that show nothing of the models, and need no key."""
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""The names of this machine that no web page can have."""
 SWITCH_SECONDS = 0.0005
 """Time after which a thread must let another one run. Python's own, ten times as long, would let the thread
 that answers wait after each operation of torch."""
@@ -61,8 +67,10 @@ class Gate:
         is_ending: whether the server ends, and each answer closes its connection.
     """
 
-    def __init__(self, app: FastAPI, metrics: Metrics, key: str | None) -> None:
-        self._app, self._metrics, self._key, self._held = app, metrics, key, 0
+    def __init__(self, app: FastAPI, metrics: Metrics, key: str | None, hosts: Collection[str]) -> None:
+        """`hosts`: the names by which the server may be asked; none: by any."""
+        self._app, self._metrics, self._key, self._hosts = app, metrics, key, hosts
+        self._held = 0
         self._paths = {*app.openapi()["paths"], *OPEN_PATHS, pages.PATH}
         self.is_ending = False
 
@@ -100,7 +108,7 @@ class Gate:
 
     async def _refuse(self, scope: Any, receive: Any, body: bytearray) -> Response | None:
         """Read the body; a response if the request must not reach the application."""
-        path, may_ask, size = scope["path"], self._has_key(scope), 0
+        path, may_ask, size = scope["path"], self._has_key(scope) and self._has_host(scope), 0
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 more = True
@@ -110,7 +118,8 @@ class Gate:
                         raise asyncio.CancelledError
                     part, more = message.get("body", b""), message.get("more_body", False)
                     size += len(part)
-                    if may_ask and size <= MOST_BYTES and self._held + len(part) <= MOST_HELD:
+                    held = self._held + Connection.unsent() + len(part)
+                    if may_ask and size <= MOST_BYTES and held <= MOST_HELD:
                         body += part
                         self._held += len(part)
                     elif body:  # the rest is read, because a client that writes does not see an answer
@@ -119,6 +128,9 @@ class Gate:
         except TimeoutError:
             message = f"the body did not come within {BODY_SECONDS:g} seconds"
             return refusal(path, HTTPStatus.REQUEST_TIMEOUT, message, connection="close")
+        if not self._has_host(scope):
+            message = f"the server is not known by this name; it is asked at {', '.join(LOOPBACK)}"
+            return refusal(path, HTTPStatus.MISDIRECTED_REQUEST, message)
         if not may_ask:
             message = "the key is missing or wrong: send Authorization: Bearer KEY"
             return refusal(path, HTTPStatus.UNAUTHORIZED, message, www_authenticate="Bearer")
@@ -137,10 +149,17 @@ class Gate:
         same = hmac.compare_digest(key.strip(), self._key.encode())
         return same and kind.lower() == b"bearer"
 
+    def _has_host(self, scope: Any) -> bool:
+        """False for a request that a web page of another name may have sent (DNS rebinding)."""
+        given = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+        return not self._hosts or not given or re.sub(r":\d+$", "", given).lower() in self._hosts
+
 
 def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
     """The application: our routes, those of other programs, and what shows the server itself."""
-    app = FastAPI(title="bertcli", version=version("bertcli"), docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="bertcli", version=version("bertcli"), docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     router = APIRouter(route_class=JsonRoute)
     add_routes(router, models)
     add_other_routes(router, models)
@@ -166,7 +185,7 @@ def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        values = {"version": app.version, "groups": described(app.openapi())}
+        values = {"version": app.version, "groups": _described(app.openapi())}
         return HTMLResponse(page("bertcli serve", "serve_docs.html.j2", values))
 
     pages.add_page(app, models, needs_key)
@@ -175,16 +194,47 @@ def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
     return app
 
 
+def _described(schema: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The routes of a schema of OpenAPI by their tags, for the page `/docs`."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items():
+            content = route.get("requestBody", {}).get("content", {}).get("application/json", {})
+            name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+            body = schema.get("components", {}).get("schemas", {}).get(name, {})
+            keys = [
+                {
+                    "name": key,
+                    "kind": _kind(each),
+                    "default": json.dumps(each["default"]) if each.get("default") is not None else "",
+                    "is_required": key in body.get("required", ()),
+                    "description": each.get("description", ""),
+                }
+                for key, each in body.get("properties", {}).items()
+            ]
+            found = {"path": path, "method": method.upper(), "what": route["description"], "body": keys}
+            groups.setdefault(route["tags"][0], []).append(found)
+    return groups
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """The type of a key in words, such as `string or list of string`."""
+    kinds = [_kind(each) for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    if schema.get("type") == "array":
+        kinds = [f"list of {_kind(schema['items'])}"]
+    return " or ".join(kinds) or schema.get("type", "object")
+
+
 class Server(uvicorn.Server):
     """The server of uvicorn: a signal lets it answer what is under way, a second one ends the process."""
 
-    def __init__(self, served: Sequence[Served], key: str | None) -> None:
-        """`key`: what clients must send; None: nothing."""
+    def __init__(self, served: Sequence[Served], key: str | None, hosts: Collection[str] = ()) -> None:
+        """`key`: what clients must send; None: nothing. `hosts`: as `Gate` has them."""
         metrics, tokens = Metrics(), TOKENS[served[0].device.type]
         self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
         metrics.waiting.set_function(lambda: self.queue.waiting)
         app = build_app(Models({each.name: each for each in served}, self.queue), metrics, key is not None)
-        self._gate, self._key = Gate(app, metrics, key), key
+        self._gate, self._key = Gate(app, metrics, key, hosts), key
         silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
         own: dict[str, Any] = {
             "http": Connection,
@@ -231,7 +281,9 @@ def serve(served: Sequence[Served], listening: socket.socket, key: str | None) -
     """Answer requests at a socket until SIGTERM or Ctrl-C."""
     raise_file_limit()
     sys.setswitchinterval(SWITCH_SECONDS)
-    server = Server(served, key)
+    address = listening.getsockname()[0]
+    is_private = ip_address(address).is_loopback and key is None
+    server = Server(served, key, (*LOOPBACK, address) if is_private else ())
     for each in served:
         say(f"{each.name}: {', '.join(each.kinds)}; computed by {each.engine} on {each.device}")
     gc.collect()

@@ -62,13 +62,13 @@ class Client:
 
 
 @contextlib.contextmanager
-def serving(served: Sequence[Served], key: str | None = None) -> Iterator[Client]:
+def serving(served: Sequence[Served], key: str | None = None, hosts: Sequence[str] = ()) -> Iterator[Client]:
     """A server that answers, without its signals."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Server, "capture_signals", lambda self: contextlib.nullcontext())
         patch.setattr("bertcli.inference.serve.server.GRACE_SECONDS", 0.0)
         listening = bound_socket("127.0.0.1", 0)
-        server = Server(served, key)
+        server = Server(served, key, hosts)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         deadline = time.monotonic() + 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,44 @@ def test_another_model_in_the_same_folder_is_written_anew(
         (folder / "other.txt").unlink()
     assert "this is done once" in said[0]
     assert said[1].endswith("since it cannot be written as ONNX: it was written before")
+
+
+def test_an_engine_that_is_asked_for_is_taken_or_the_server_does_not_start(
+    folders: Path, again: Path
+) -> None:
+    with pytest.raises(UserError, match=r"--engine onnxruntime: .* cannot be written as ONNX: it was"):
+        open_served("m", folders / "vectors", CPU, engine="onnxruntime")
+
+
+def test_of_two_servers_that_write_it_at_once_both_take_what_the_first_wrote(
+    folders: Path, again: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def too_late(source: Any, place: Path, *others: Any) -> None:
+        shutil.copytree(again, place)
+        raise UserError(f"{place}: exists already")
+
+    monkeypatch.setattr(engine, "export_onnx", too_late)
+    assert open_served("m", folders / "multi-label", CPU, engine="onnxruntime").engine == "onnxruntime"
+
+
+def test_an_older_export_of_the_same_model_is_removed(
+    folders: Path, again: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(engine, "export_onnx", lambda source, place, *others: shutil.copytree(again, place))
+    for version in ("1", "2"):
+        monkeypatch.setattr(engine, "version", lambda package, version=version: version)
+        open_served("m", folders / "multi-label", CPU, engine="onnxruntime")
+        open_served("v", folders / "vectors", CPU, engine="bertcli")
+    (kept,) = (tmp_path / "bertcli" / "onnx").iterdir()
+    assert kept != again
+
+
+def test_onnxruntime_reports_to_nobody(again: Path) -> None:
+    open_served("m", again, CPU, engine=None)
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
 
 
 def test_another_version_of_bertcli_writes_it_anew(

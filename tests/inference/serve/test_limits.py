@@ -20,7 +20,7 @@ from bertcli.inference.serve import queue, server
 from tests.inference.serve.serving import Client, opened, serving
 
 KEY = "a key: 1"
-REQUEST = b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+REQUEST = b"POST /v1/bertcli/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 BODY = {"rows": "the cat"}
 Slow = tuple[Client, threading.Event, list[int]]
 """A server, an event for which each computation waits, and the number of texts of each computation."""
@@ -141,6 +141,32 @@ def test_bodies_that_would_take_too_much_memory_are_refused(
         go.set()
         assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
     until(lambda: client.server._gate._held == 0)
+
+
+def test_a_server_of_this_machine_alone_is_not_asked_by_another_name(folders: Path) -> None:
+    with serving(opened(folders, "vectors"), hosts=server.LOOPBACK) as client:
+        for name in ("localhost", "LOCALHOST:8000", "[::1]:80", f"127.0.0.1:{client.port}"):
+            assert client.get("/info", Host=name).status == 200
+        for path in ("/info", "/health", "/"):
+            reply = client.get(path, Host="evil.example:8000")
+            assert (reply.status, "is asked at localhost, 127.0.0.1, [::1]" in reply.json["error"]) == (
+                421,
+                True,
+            )
+        reply = client.post("/embed/", {"inputs": "a"})  # no redirect, which would name any host
+        assert (reply.status, "location" in reply.headers) == (404, False)
+
+
+def test_answers_that_nobody_takes_count_as_memory(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_HELD", 2_000_000)
+    with serving(opened(folders, "vectors")) as client, connected(client) as connection:
+        sent(connection, LARGE, path=b"similarity")
+        until(lambda: connections.Connection.unsent() > 2_000_000)
+        assert client.post("/embed", {"inputs": "a"}).status == 429
+        assert client.get("/health").status == 200
+        connection.close()
+        until(lambda: not connections.Connection.unsent())
+        assert client.post("/embed", {"inputs": "a"}).status == 200
 
 
 def test_a_full_queue_says_when_to_come_again(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:

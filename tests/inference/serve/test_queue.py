@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,10 @@ from bertcli.inference.predict import Answers, AsRead
 from bertcli.inference.serve import queue as queues
 from bertcli.inference.serve.queue import Answer, Batch, Failed, Overloaded, Queue, TooLong
 from bertcli.system.errors import UserError
+
+
+class Panic(BaseException):
+    """An error that is no `Exception`, as one of Rust."""
 
 
 class Echo(Answers):
@@ -26,7 +30,7 @@ class Echo(Answers):
         if question < 0:
             raise UserError(f"{question} is below 0")
         if question == 13:
-            raise ZeroDivisionError
+            raise Panic
         return AsRead(question, question, dropped=max(0, question - 50))
 
     def compute(self, several: Sequence[AsRead]) -> list[int]:
@@ -81,6 +85,38 @@ def test_a_text_longer_than_a_batch_is_computed_alone() -> None:
     answers.go.set()
     assert values(run(lambda queue: queue.ask(answers, [40, 1]))) == [40, 1]
     assert answers.batches == [[40], [1]]
+
+
+class Parted(Echo):
+    """A number with more tokens than a batch is computed in parts of ten; 99 fails in its second part."""
+
+    def in_parts(self, question: AsRead, tokens: int) -> Iterator[list[int]]:
+        for done in range(tokens, question.content, tokens):
+            self.batches.append([-done])
+            yield []
+            if question.content == 99:
+                raise MemoryError
+        yield [question.content]
+
+
+def test_others_are_answered_between_two_parts_of_a_long_text() -> None:
+    answers, seen = Parted(), list[Batch]()
+
+    async def ask(queue: Queue) -> list[Any]:
+        first = await begun(answers, queue)
+        some = ([30], [2], [99], [30], [9, 9])
+        others = [asyncio.create_task(queue.ask(answers, numbers)) for numbers in some]
+        await asyncio.sleep(0)
+        others[3].cancel()
+        await asyncio.sleep(0)
+        answers.go.set()
+        return await asyncio.gather(first, *others, return_exceptions=True)
+
+    _, long, short, failed, gone, last = run(ask, seen=seen.append)
+    assert (values(long), values(short), values(last)) == ([30], [2], [9, 9])
+    assert (type(failed), type(gone)) == (Failed, asyncio.CancelledError)
+    assert answers.batches == [[1], [-10], [2], [-20], [9], [-10], [9]]
+    assert [batch.tokens for batch in seen] == [1, 2, 9, 9, 30]
 
 
 def test_the_kind_of_answer_that_waits_longest_comes_first() -> None:
@@ -168,8 +204,8 @@ def test_a_full_queue_refuses_until_there_is_room(monkeypatch: pytest.MonkeyPatc
 def test_texts_that_would_be_cut_are_refused_where_they_must_be_whole() -> None:
     answers = Echo()
     answers.go.set()
-    with pytest.raises(TooLong, match="text 2: 70 tokens, of which the model reads 60"):
-        run(lambda queue: queue.ask(answers, [1, 60], uncut=True))
+    with pytest.raises(TooLong, match=r"text 2: 70 tokens, of which the model reads 60; shorten it$"):
+        run(lambda queue: queue.ask(answers, [1, 60], uncut="shorten it"))
     (answer,) = run(lambda queue: queue.ask(answers, [60]))
     assert answer == Answer(60, tokens=60, dropped=10)
 
@@ -185,7 +221,7 @@ def test_an_error_of_the_machine_fails_a_batch_and_the_next_one_is_computed(numb
         return await queue.ask(answers, [2])
 
     assert values(run(ask, failed=errors.append)) == [2]
-    assert [type(error) for error in errors] == [MemoryError if number == 99 else ZeroDivisionError]
+    assert [type(error) for error in errors] == [MemoryError if number == 99 else Panic]
 
 
 def test_a_text_that_fails_a_batch_fails_alone() -> None:

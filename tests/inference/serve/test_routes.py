@@ -77,13 +77,23 @@ def test_answers_of_low_probability_are_undecided(client: Client) -> None:
         (
             "predict",
             {"rows": ["a"], "model": "vectors"},
-            "no model here is fine-tuned: vectors answers",
+            "this is not a model that is fine-tuned: vectors answers",
         ),
-        ("embed", {"texts": "a", "model": "tokens"}, "no model here gives vectors: tokens answers predict"),
-        ("fill-mask", {"texts": "a", "model": "vectors"}, "no model here fills masks"),
+        (
+            "embed",
+            {"texts": "a", "model": "tokens"},
+            "not a model that gives vectors: tokens answers predict",
+        ),
+        ("fill-mask", {"texts": "a", "model": "vectors"}, "not a model that fills masks"),
         ("predict", {"rows": ["a"], "min_probability": 0.5}, "--min-probability is for classification"),
         ("fill-mask", {"texts": ["a [MASK]", "the cat"]}, "text 2: no [MASK] in 'the cat'"),
-        ("fill-mask", {"texts": "a [MASK]", "top_k": 0}, "--top-k 0: give a number from 1 to"),
+        ("fill-mask", {"texts": "a [MASK]", "top_k": 0}, "top_k: Input should be greater than or equal to 1"),
+        (
+            "fill-mask",
+            {"texts": [" [MASK]" * 30] * 10, "top_k": 100},
+            "300 masks with 100 words each: a request gets at most 20,000 of them; give a smaller top_k",
+        ),
+        ("predict", {"rows": ["a", 5]}, "rows[1]: Input should be a valid"),
         (
             "fill-mask",
             {"texts": "a [MASK]", "top_k": 101},
