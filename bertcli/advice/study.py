@@ -23,6 +23,8 @@ RATE, EPOCHS, ROWS = "training.learning_rate", "training.epochs", "training.batc
 FIRST: Sequence[Mapping[str, float]] = ({}, {EPOCHS: 2.0}, {ROWS: 0.5})
 """Factors by which the first trials change the given config; trial 0 changes nothing. Small models and few
 rows gain by more steps (Mosbach et al. 2021); those of smaller batches take no more time."""
+MINUTES, TRIALS = 60.0, 30
+"""The limits of a search that is given none."""
 RANDOM = 6
 """The number of trials before the sampler (TPE: Bergstra et al. 2011) learns from them."""
 COMPLETE, WARM_UP = 3, 3
@@ -121,6 +123,14 @@ class Study:
     def facts(self) -> dict[str, Any]:
         """What was noted of the whole search: name -> value."""
         return self._study.user_attrs
+
+    def limits(self, minutes: float | None, trials: int | None) -> tuple[float, int]:
+        """The seconds and the number of trials of the search. None: as before, or the usual ones."""
+        before = {"minutes": MINUTES, "trials": TRIALS} | self.facts
+        limits = {"minutes": minutes or before["minutes"], "trials": trials or before["trials"]}
+        for name, value in limits.items():
+            self.note(name, value)
+        return 60 * limits["minutes"], limits["trials"]
 
     @property
     def scores(self) -> dict[str, float]:

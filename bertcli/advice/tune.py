@@ -47,8 +47,6 @@ from bertcli.training.train import alone
 
 SEEDS = 3
 """Fresh seeds by which the best config is compared with the given one."""
-LIMITS = {"minutes": 60.0, "trials": 30}
-"""The limits of a search, if none are given."""
 
 
 @alone()
@@ -73,8 +71,7 @@ def tune(
     resume, overwrite = ranks.after_restart(resume, overwrite)
     asked = ranks.on_first(lambda: _asked(given, overrides))
     source = ranks.first_then_all(lambda: resolve_model(asked.model))
-    limits = {"minutes": minutes, "trials": trials}
-    search = Search(asked, with_values(asked, {"model": str(source)}), limits)
+    search = Search(asked, with_values(asked, {"model": str(source)}), (minutes, trials))
     with said_on_ctrl_c(search.stopped), search.claimed(optuna, resume, overwrite):
         try:
             while (run := ranks.on_first(search.next_run)) is not None:
@@ -123,11 +120,9 @@ def _name(trial: int, seed: int | None = None) -> str:
 class Search:
     """A search. The first rank decides and writes; all ranks `take` the runs."""
 
-    def __init__(self, asked: FinetuneConfig, config: FinetuneConfig, limits: Mapping[str, float | None]):
-        """Nothing is read yet. In `config` the model of `asked` is located. `limits`: those of `LIMITS` that
-        are given, else None."""
-        self._begun, self._asked, self._config = monotonic(), asked, config
-        self._limits = limits
+    def __init__(self, asked: FinetuneConfig, config: FinetuneConfig, limits: tuple[Any, Any]):
+        """Nothing is read yet. In `config` the model of `asked` is located. `limits`: as `Study` has them."""
+        self._begun, self._asked, self._config, self._limits = monotonic(), asked, config, limits
         self.folder = RunFolder(Path(config.output_dir), FinetuneConfig)
         self._fresh = [(config.training_seed + number) % 2**63 for number in range(1, SEEDS + 1)]
 
@@ -165,12 +160,8 @@ class Search:
             note.files |= {path.name: [] for path in (self.folder.trials, self.folder.runs_log)}
             write_note(self.folder.root, note)
             self._study = Study(optuna, self.folder.trials, space, seed=self._config.seed)
-        facts = self._study.facts
-        self._before = facts.get("seconds", 0.0)
-        limits = {name: given or facts.get(name, LIMITS[name]) for name, given in self._limits.items()}
-        for name, value in limits.items():
-            self._study.note(name, value)
-        self._seconds, self._most = 60 * limits["minutes"], limits["trials"]
+        self._before = self._study.facts.get("seconds", 0.0)
+        self._seconds, self._most = self._study.limits(*self._limits)
 
     def _used(self) -> float:
         """Seconds that the search has taken, without the time between a kill and the resume."""

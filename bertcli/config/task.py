@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from bertcli.config import MOST_TOKENS
 from bertcli.config.section import (
@@ -34,8 +34,10 @@ PoolingMode = Literal["mean", "cls", "max"]
 WindowMode = Literal["first", "mean", "max"]
 OpenThreshold = Annotated[str, Field(pattern=r"^(auto|precision=(0?\.\d+|1(\.0*)?))$")]
 """A threshold that dev decides: by F1, or by a precision."""
-Threshold = Probability | dict[str, Probability] | OpenThreshold | None
-ClassWeights = Literal["balanced"] | dict[str, Annotated[Positive, Field(strict=True)]] | None
+Label = Annotated[str, BeforeValidator(lambda label: str(label) if isinstance(label, int) else label)]
+"""A label as a key: YAML reads 1 as a number."""
+Threshold = Probability | dict[Label, Probability] | OpenThreshold | None
+ClassWeights = Literal["balanced"] | dict[Label, Annotated[Positive, Field(strict=True)]] | None
 
 
 class TaskSettings(Section):
@@ -109,8 +111,7 @@ class TaskSettings(Section):
     UTF-32 is read in that encoding."""
     bad_bytes: BadBytes = "refuse"
     """Treatment of bytes of the labeled files that are not in the encoding. refuse ends the run; replace
-    reads U+FFFD in their place; skip-line leaves out the rows. replace and skip-line first name and count the
-    lines."""
+    reads U+FFFD in their place; skip-line leaves out the rows. Both first name and count the lines."""
     max_length: Tokens = 128
     """Tokens in a row, [CLS] and [SEP] included."""
     doc_stride: Annotated[int, Field(ge=0, le=MOST_TOKENS)] = 64
@@ -147,13 +148,11 @@ class TaskSettings(Section):
     finished model notes the number here."""
     sigmoid: bool = False
     """regression: true for a probability from 0 to 1, such as that a passage is relevant (1) or not (0); the
-    model learns it by a sigmoid and binary cross-entropy. false: any number on any scale, by the squared
-    error."""
+    model learns it by a sigmoid and binary cross-entropy. false: any number, by the squared error."""
     null_threshold: Annotated[float, Field(ge=-1e6, le=1e6)] | Auto | None = "auto"
     """question-answering: the answer is "no answer" if its score exceeds that of the best answer by more than
     this; a score is the sum of two logits. null: never. auto: each evaluation finds the threshold with the
-    best F1 on dev, and the model keeps it; without dev it is 0, and where all questions have answers it is
-    null."""
+    best F1 on dev, and the model keeps it; without dev it is 0, and null if all questions have answers."""
     scale: Positive = 20.0
     """sentence-embedding: factor of the cosines in the loss."""
 
@@ -217,16 +216,6 @@ class TaskSettings(Section):
         if isinstance(value, bool):
             raise ValueError("YAML reads a bare yes, no, true or false as no text; write it in quotes")
         return str(value) if isinstance(value, int | float) else value
-
-    @field_validator("threshold", "class_weights", mode="before", check_fields=False)
-    @classmethod
-    def _keys_as_text(cls, value: Any) -> Any:
-        """YAML reads the label 1 as a number."""
-        return (
-            {cls._label_as_text(key): each for key, each in value.items()}
-            if isinstance(value, dict)
-            else value
-        )
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:

@@ -253,12 +253,11 @@ class Classification(TextTask):
         return LabeledLogits([each.logits_C for each in predictions], truths, self.multi_label)
 
     def kept_settings(self, metrics: Mapping[str, Any]) -> TaskSettings:
-        """The settings of the finished model. A number that is the threshold of two labels is kept with the
-        label that it is for, because `positive_label` may be another one in an evaluation."""
-        kept, chooser = kept_settings(self.settings, metrics), self._chooser
-        if isinstance(kept.threshold, float) and not self.multi_label:
-            kept = kept.model_copy(update={"threshold": {self.labels[chooser.positive]: kept.threshold}})
-        return kept
+        """The settings of the finished model. A number for two labels is kept with its label."""
+        kept = kept_settings(self.settings, metrics)
+        if self.multi_label or not isinstance(kept.threshold, float):
+            return kept
+        return kept.model_copy(update={"threshold": {self.labels[self._chooser.positive]: kept.threshold}})
 
     def verdict(self, examples: Sequence[TextExample], metrics: Mapping[str, Any]) -> Verdict:
         """The verdict beside the most frequent label, or the best constant set of labels."""
@@ -276,9 +275,8 @@ class Classification(TextTask):
             (given,) = prediction.labels
             return Mistake(passages, probabilities[given], right=str(example.label), given=given)
         right, given = self.right_answer(example), prediction.labels
-        thresholds = dict(
-            zip(self.labels, self._chooser.thresholds or [USUAL] * len(self.labels), strict=True)
-        )
+        usual = [USUAL] * len(self.labels)
+        thresholds = dict(zip(self.labels, self._chooser.thresholds or usual, strict=True))
         farthest = max(_distance(probabilities[each], thresholds[each]) for each in set(given) ^ set(right))
         right, given = (", ".join(labels) or "(none)" for labels in (right, given))
         return Mistake(passages, farthest, right=right, given=given)

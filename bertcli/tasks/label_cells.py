@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any
 from bertcli.config.task import TaskSettings
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import TextExample
-from bertcli.tasks.table import BadRow, Row, SkippedRow, Table, each, number_in, one_spelling, scalar_text
+from bertcli.tasks.table import BadRow, Row, SkippedRow, Table, each, one_spelling, scalar_text
 from bertcli.tasks.tags import is_tag, named
 
 SEPARATORS = (",", "|", ";", "/", "&", "+")
@@ -22,7 +21,6 @@ _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[+-]?\d+(?:\.\d*)?|[Tt]rue|[Ff]a
 _LIST = re.compile(rf"\s*+(?:{_ITEM})?+(?:(?:\s*+,\s*+|\s++)(?:{_ITEM}))*+\s*+,?+\s*+", re.DOTALL)
 """The inside of a list. Possessive quantifiers let a long field that is no list fail at once."""
 _ARRAY = re.compile(r"array\((.*?)(?:,\s*dtype=\S+)?\)", re.DOTALL)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _FLAGS = {
     "0": False,
@@ -92,17 +90,17 @@ def flags_of(value: Any) -> dict[str, bool] | None:
     return {str(name): flag(each) for name, each in value.items()}
 
 
-def is_object(text: str) -> bool:
-    """True for text in the form of an object of JSON or Python."""
+def object_in(text: str, where: str) -> dict[str, Any] | None:
+    """The 0 or 1 of each label in a written object of JSON or Python; None if the text is none.
+
+    Raises `BadRow` for an object of other values.
+    """
     text = text.strip()
-    return text[:1] == "{" and text[-1:] == "}" and ":" in text
-
-
-def written_object(text: str, where: str) -> dict[str, Any]:
-    """An object of 0 and 1, as JSON, Python and pandas write it. Raises `BadRow` for any other one."""
+    if text[:1] + text[-1:] != "{}" or ":" not in text:
+        return None
     for read in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            if flags_of(found := read(text.strip())) is not None:
+            if flags_of(found := read(text)) is not None:
                 return found
     raise BadRow(f"{where}: {shortened(text)} is no object with a 0 or 1 for each label")
 
@@ -140,7 +138,7 @@ def one_label(value: Any, settings: TaskSettings, where: str) -> str:
     text = "" if value is None else scalar_text(value, where).strip()
     if not text:
         raise BadRow(f"{where}: no label")
-    if is_object(text):
+    if object_in(text, where) is not None:
         raise UserError(f"{where}: {shortened(text)} is an object; {_several([text])}")
     items = written_list(text) if text[0] in "[({a" else bits(text)
     if items is not None:
@@ -171,8 +169,8 @@ def several_labels(value: Any, settings: TaskSettings, where: str) -> tuple[str,
     """
     if value is None:
         return ()
-    if isinstance(value, str) and is_object(value):
-        value = written_object(value, where)
+    if isinstance(value, str):
+        value = object_in(value, where) or value
     if (flags := flags_of(value)) is not None:
         value = [name for name, fits in flags.items() if fits]
     parts = value if isinstance(value, list) else _parts(scalar_text(value, where), settings, where)
@@ -214,11 +212,9 @@ def flagged_labels(row: Row, columns: Sequence[str], settings: TaskSettings) -> 
     means a row without any.
     """
     values = {column: row.value(column) for column in columns}
-    left_out = set(map(one_spelling, settings.skip_labels or ())) - {""}
-    if left_out.intersection(one_spelling(str(value).strip()) for value in values.values()):
-        raise SkippedRow(_NO_LABEL)
     filled = [column for column in columns if not _is_empty(values[column])]
-    if not filled and "" in (settings.skip_labels or ()):
+    given = {one_spelling(str(values[column]).strip()) for column in filled} or {""}
+    if given.intersection(map(one_spelling, settings.skip_labels or ())):
         raise SkippedRow(_NO_LABEL)
     for column in filled if settings.ticks else columns:
         if not is_flag(values[column]) and not (settings.ticks and is_tick(values[column])):
@@ -292,19 +288,3 @@ def read_labels(row: Row, column: str, settings: TaskSettings) -> str | tuple[st
     if settings.skip_labels and not set(found).isdisjoint(settings.skip_labels):
         raise SkippedRow("by their label (task.skip_labels)")
     return label
-
-
-def read_number(row: Row, column: str, settings: TaskSettings) -> float:
-    """The number in a column. Raises `BadRow` if it is none, or not finite."""
-    value, where = row.value(column), f"{row.where}, column {column!r}"
-    number = number_in(value)
-    if number is None:
-        shown = textwrap.shorten(repr(value), 60, placeholder="...")
-        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
-            point = value.strip().replace(",", ".")
-            raise BadRow(
-                f"{where}: {shown} is not a number; its comma may be decimal or separate thousands: write "
-                f"numbers with a decimal point and no commas, such as {point}"
-            )
-        raise BadRow(f"{where}: {shown} is not a number; task.type: {settings.type} needs one, such as 3.5")
-    return number

@@ -18,7 +18,7 @@ from bertcli.system.errors import UserError
 from bertcli.system.terminal import Report, number
 from bertcli.tasks.examples import TextExample
 from bertcli.tasks.facts import output_names, score_keys
-from bertcli.tasks.label_cells import read_number, text_examples
+from bertcli.tasks.label_cells import text_examples
 from bertcli.tasks.labeled_texts import recognize_numbers
 from bertcli.tasks.scores import correlation_scores
 from bertcli.tasks.shown import (
@@ -31,7 +31,7 @@ from bertcli.tasks.shown import (
     plain_passages,
 )
 from bertcli.tasks.supervised import Items, LabeledBatch, Logits
-from bertcli.tasks.table import BadRow, Row
+from bertcli.tasks.table import BadRow, Row, read_number
 from bertcli.tasks.text_task import TextTask, pair_ranking
 from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise
 

@@ -15,11 +15,10 @@ from bertcli.config.task import TaskSettings
 from bertcli.objectives.base import JointTask, Term
 from bertcli.tasks import compared_vectors as compared
 from bertcli.tasks.examples import SimilarExample
-from bertcli.tasks.label_cells import read_number
 from bertcli.tasks.scores import correlation_scores, random_order, ranking_scores
 from bertcli.tasks.shown import Kind, Mistake, MistakeWords, Prediction
 from bertcli.tasks.supervised import Item, Items, LabeledBatch, LabeledTask, Logits, encode_texts
-from bertcli.tasks.table import BadRow, Table, each
+from bertcli.tasks.table import BadRow, Table, each, read_number
 from bertcli.tasks.table import Row as TableRow
 from bertcli.tasks.text_task import Windows
 from bertcli.tasks.verdict import SURE, Verdict, no_score, unless_noise

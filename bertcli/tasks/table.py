@@ -3,6 +3,7 @@
 import difflib
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from bertcli.system.remote import InputPath
 from bertcli.system.terminal import Report
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 def quiet(line: str) -> None:
@@ -181,6 +183,22 @@ def number_in(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def read_number(row: Row, column: str, settings: TaskSettings) -> float:
+    """The number in a column. Raises `BadRow` if it is none, or not finite."""
+    value, where = row.value(column), f"{row.where}, column {column!r}"
+    number = number_in(value)
+    if number is None:
+        shown = textwrap.shorten(repr(value), 60, placeholder="...")
+        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+            point = value.strip().replace(",", ".")
+            raise BadRow(
+                f"{where}: {shown} is not a number; its comma may be decimal or separate thousands: write "
+                f"numbers with a decimal point and no commas, such as {point}"
+            )
+        raise BadRow(f"{where}: {shown} is not a number; task.type: {settings.type} needs one, such as 3.5")
+    return number
 
 
 def scalar_text(value: Any, where: str) -> str:

@@ -227,10 +227,7 @@ SECRETS = [
     "s3://books/a.txt?token=hunter2",
 ]
 UNREAD = [
-    (
-        "ftp://me:hunter2@example.org/a.txt",
-        r"^ftp://\.\.\.: URLs of this kind are not read; those of s3://, gs",
-    ),
+    ("ftp://me:hunter2@example.org/a.txt", r"^ftp://\.\.\.: URLs of this kind are not read; those of s3"),
     ("HTTPS://example.org/a.txt", r"^HTTPS://example\.org/a\.txt: URLs of this kind are not read"),
     ("file:///home/a.txt", r"file:///home/a\.txt: .* Name a file on this machine by its path$"),
     ("s3://", r"^s3://: the server or bucket is missing; expected s3://PLACE/FILE$"),
@@ -254,16 +251,10 @@ def test_a_name_with_a_secret_is_refused_and_never_shown(name: str, tmp_path: Pa
         assert "hunter2" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "s3://books/a?.txt",
-        "s3://books/a-?/language=de/*.txt",
-        "hf://datasets/me/books@main/a.txt",
-        "https://a.org:8080/a@b.txt",
-        "a?b=c#d",
-    ],
-)
+CLEAN = "s3://b/a?.txt s3://b/a-?/x=de/*.txt hf://datasets/me/b@main/a.txt https://a.org:80/a@b.txt a?b=c#d"
+
+
+@pytest.mark.parametrize("name", CLEAN.split())
 def test_names_without_secrets_pass(name: str) -> None:
     assert check_url(name) == name
 

@@ -234,7 +234,7 @@ class Server(uvicorn.Server):
         self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
         metrics.waiting.set_function(lambda: self.queue.waiting)
         app = build_app(Models({each.name: each for each in served}, self.queue), metrics, key is not None)
-        self._gate, self._key = Gate(app, metrics, key, hosts), key
+        self._gate, self._key = Gate(app, metrics, key, hosts=hosts), key
         silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
         own: dict[str, Any] = {
             "http": Connection,
