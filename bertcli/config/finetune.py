@@ -132,6 +132,11 @@ class FinetuneConfig(Section, Generic[ByRecipe, ByMachine]):
     _check_kind = model_validator(mode="before")(refuse_other_kind("task", "corpus", "bertcli pretrain"))
 
     @property
+    def keeps_best(self) -> bool:
+        """True if evaluations choose the model that is kept."""
+        return self.task.has_dev or self.folds is not None
+
+    @property
     def training_seed(self) -> int:
         """The seed of head, order and dropout in a run with one seed."""
         return self.seeds[0] if self.seeds else self.seed

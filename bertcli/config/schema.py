@@ -203,6 +203,11 @@ class PretrainConfig(Section, Generic[ByRecipe, ByMachine]):
 
     _check_kind = model_validator(mode="before")(refuse_other_kind("corpus", "task", "bertcli finetune"))
 
+    @property
+    def keeps_best(self) -> bool:
+        """True if evaluations choose the model that is kept."""
+        return self.checkpoint.keep_best
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.data.max_length > self.model.positions and self.model.init_from is None:

@@ -129,6 +129,8 @@ def _turn_queries(attention: Attention, widen: nn.Linear | None) -> None:
     size, (hidden, inputs) = attention.head_size, attention.query.weight.shape
     width = inputs if widen is None else widen.in_features
     angles_F, pairs = frequencies(width), min(size, width) // 2
+    if not pairs:  # a head of one feature cannot turn
+        return
     query_DE, key_DE = torch.zeros(hidden, width), torch.zeros(hidden, width)
     for head in range(hidden // size):
         distance = (head // 2 + 1) * (-1 if head % 2 == 0 else 1)

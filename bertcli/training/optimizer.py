@@ -229,7 +229,7 @@ def learning_rate(
     if schedule == "constant":
         return peak
     if schedule == "stable-decay":
-        begin = decay_begin(steps, decay_share)
+        begin = max(warmup_steps, decay_begin(steps, decay_share))
         return peak if step < begin else peak * (1 - math.sqrt((step - begin) / (steps - begin)))
     left = (steps - step) / max(1, steps - warmup_steps)
     return peak * left if schedule == "linear" else peak * (1 - math.cos(math.pi * left)) / 2

@@ -24,7 +24,7 @@ from bertcli.folders.init_from import check_teacher
 from bertcli.folders.locate import check_generator, locate_init_from
 from bertcli.objectives.registry import OBJECTIVES
 from bertcli.system.errors import UserError
-from bertcli.system.terminal import Report
+from bertcli.system.terminal import Report, counted
 from bertcli.tokenizer.normalize import MIN_ALPHABET
 
 KEYS = (
@@ -238,8 +238,8 @@ def _sizes(config: PretrainConfig) -> tuple[int, int]:
 
 def _reason(config: PretrainConfig, num_bytes: float) -> str:
     layers, hidden = _sizes(config)
-    length = f"{config.training.epochs:g} epochs" if config.training.epochs else ""
-    length = length or f"{config.training.steps or DEFAULT_STEPS:,} steps"
+    epochs, steps = config.training.epochs, config.training.steps or DEFAULT_STEPS
+    length = f"{epochs:g} epoch{'s' * (epochs != 1)}" if epochs else counted(steps, "step")
     return f"auto, for about {num_bytes / 1e6:,.1f} MB of text, {layers} layers x {hidden} and {length}"
 
 

@@ -8,7 +8,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
+from bertcli.config.finetune import FinetuneConfig
 from bertcli.config.load import config_text, load_config
+from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import differences
 from bertcli.folders.mark import (
     NOTE,
@@ -185,7 +187,7 @@ _MAY_CHANGE = (
     *("checkpoint.every_steps", "checkpoint.keep_last"),
     *("data.workers", "training.parallel", "clean."),
 )
-"""Keys that a resume may change, because they do not affect the weights. A run's folder may be moved."""
+"""Keys that a resume may change: they do not affect the weights, but evaluations do if the best are kept."""
 _MAY_GROW = ("training.steps", "training.epochs")
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -273,20 +275,23 @@ class RunFolder(RunLayout, Generic[Config]):
                 write_own(self.config, config_text(config))
 
 
-def check_resumable(saved: BaseModel, current: BaseModel, report: Report) -> None:
+def check_resumable(
+    saved: PretrainConfig | FinetuneConfig, current: PretrainConfig | FinetuneConfig, report: Report
+) -> None:
     """Compare two resolved configs; report allowed changes, and list all others in a `UserError`."""
     refused = []
+    may_change = tuple(key for key in _MAY_CHANGE if key != "evaluation." or not saved.keeps_best)
     for key, (old, new) in differences(saved, current).items():
-        if key.startswith(_MAY_CHANGE) or (key in _MAY_GROW and new > old):
+        if key.startswith(may_change) or (key in _MAY_GROW and new > old):
             report(f"resume: {key} changes from {old} to {new}")
         else:
             refused.append(f"{key}: {_show(old)} in the run, {_show(new)} now")
     if refused:
         head = "cannot resume: the config differs from the run's in keys that change its result:"
         advice = (
-            "restore these, or start a new run in another output_dir (logging, evaluation, checkpoint steps, "
-            "corpus.general, data.workers and training.parallel may change, training.steps and epochs may "
-            "grow)"
+            "restore these, or begin anew in another output_dir (logging, checkpoint steps, data.workers and "
+            "training.parallel may change, and evaluation where it does not choose the model; training.steps "
+            "and epochs may grow)"
         )
         raise UserError("\n  ".join([head, *refused, advice]))
 

@@ -116,6 +116,16 @@ def test_going_on_from_a_model(run_bertcli, text: Path, tmp_path: Path) -> None:
     assert config.model.init_from == "bert"
     assert config.data.max_length == 64
     assert run_bertcli("check-data", "bertcli.yaml")[0] == 0
+    code, _, err = run_bertcli("estimate", "bertcli.yaml", "--set", "data.max_length=100")
+    assert (code, "data.max_length (100) is longer than the positions of the model" in err) == (2, True)
+    Path("one.txt").write_text("A text of one document. It has sentences.\n" * 300)
+    code, _, err = run_bertcli(
+        "init", "one.txt", "--minutes", "0.1", "--model", "bert", "--output", "one.yaml"
+    )
+    assert code == 0, err
+    config = load_either_config(tmp_path / "one.yaml")
+    assert isinstance(config, PretrainConfig)
+    assert config.data.objective == "mlm"  # this BERT would learn pairs, which the text does not give
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ def weight_of(body: Body, distance: int, layer: int = 0) -> torch.Tensor:
     return probabilities_BNTT.diagonal(distance, 2, 3).mean(dim=(0, 2))
 
 
+def test_a_head_of_one_feature_cannot_look_at_a_neighbor() -> None:
+    model = new_model("bert", layers=1, hidden=4, heads=4)
+    assert weight_of(model.body, 1).mean().item() == pytest.approx(1 / LENGTH, rel=0.5)
+
+
 @pytest.mark.parametrize(
     ("family", "layers", "hidden"),
     [

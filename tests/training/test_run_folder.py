@@ -67,6 +67,14 @@ def test_logging_evaluation_checkpoints_and_workers_may_change(corpus: Path, tmp
     assert read_rows(run / "metrics.jsonl")[-1]["step"] == 4
 
 
+def test_evaluations_that_choose_the_model_may_not_change(corpus: Path, tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"checkpoint": {"keep_best": True}}
+    pretrain(config(corpus, tmp_path / "run", **keys), resume=False, overwrite=False)
+    other = config(corpus, tmp_path / "run", steps=4, evaluation={"batches": 3}, **keys)
+    with pytest.raises(UserError, match=r"evaluation\.batches: \d+ in the run, 3 now"):
+        pretrain(other, resume=True, overwrite=False)
+
+
 def test_a_moved_run_goes_on(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pretrain(config(corpus, tmp_path / "run"), resume=False, overwrite=False)
     (tmp_path / "run").rename(tmp_path / "moved")

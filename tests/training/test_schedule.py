@@ -37,6 +37,8 @@ def test_stable_decay_falls_in_the_last_steps_alone() -> None:
     assert rates[:17] == [4, *[8] * 16]
     assert rates[16:] == pytest.approx([8, 8 * (1 - 0.25**0.5), 8 * (1 - 0.5**0.5), 8 * (1 - 0.75**0.5)])
     assert decay_begin(20, 0.2) == 16
+    late = [learning_rate(step, 8.0, 18, 20, "stable-decay", 0.2) for step in range(20)]
+    assert late[17:19] == [8.0, 8.0]  # the rate does not fall before the warm-up has ended
 
 
 @given(steps=st.integers(2, 500), more=st.integers(0, 500), share=st.floats(0.01, 0.9))

@@ -19,6 +19,7 @@ from bertcli.config.section import ends, mean_of
 from bertcli.corpus import files, manifest, matching, sample, token_store
 from bertcli.corpus.build import prepare_store
 from bertcli.folders import config_file, lengths, locate
+from bertcli.folders.init_from import check_max_length
 from bertcli.model.architecture import Architecture
 from bertcli.objectives import base, distillation, learner, registry
 from bertcli.system.memory import count_parameters, pretraining_parameters
@@ -160,6 +161,7 @@ def plan_finetuning(config: FinetuneConfig, report: Report = say) -> Plan:
 def plan_pretraining(config: PretrainConfig, report: Report = say) -> Plan:
     """The plan of the run. Raises `UserError` for missing text or model, or a store that does not match."""
     config = recipe.decide_recipe(config, report)
+    check_max_length(config)
     is_built = (matching.store_folder(config) / manifest.MANIFEST).is_file()
     store = prepare_store(config, report) if is_built else None
     data, objective = config.data, registry.OBJECTIVES[config.data.objective]
@@ -201,7 +203,7 @@ def plan_pretraining(config: PretrainConfig, report: Report = say) -> Plan:
         predicted=mask_rate * (data.max_length - special) / data.max_length,
         steps=steps,
         tokens=_tokens(config, steps),
-        heldout_tokens=heldout_tokens * (steps // config.evaluation.every_steps),
+        heldout_tokens=heldout_tokens * math.ceil(steps / config.evaluation.every_steps),
         store_bytes=store_bytes,
         kept=min(config.checkpoint.keep_last, saves),
         models=1,
@@ -221,17 +223,23 @@ def _amounts(
     """
     training, fraction = config.training, config.corpus.heldout_fraction
     at_most = config.evaluation.batches * training.largest_batch * config.data.max_length
+    is_pair = registry.OBJECTIVES[config.data.objective].pairs.is_pair
+
+    def evaluated(heldout: float) -> float:
+        """A text that fits is read once for its words, and once more for its pairs."""
+        return min(at_most, heldout) * (2 if is_pair and heldout <= at_most else 1)
+
     if store is not None:
         steps = num_steps(config, store.tokenizer.frame, store.train.num_tokens)
         store_bytes = float(sum(store.manifest.arrays.values()))
-        return steps, store.manifest.train.tokens, min(at_most, store.heldout.num_tokens), store_bytes
+        return steps, store.manifest.train.tokens, evaluated(store.heldout.num_tokens), store_bytes
     found = files.corpus_files(config.corpus, matching.output_paths(config))
     tokens = sample.text_bytes(found) / recipe.BYTES_PER_TOKEN * (1 - fraction)
     steps = training.steps or DEFAULT_STEPS
     if training.epochs is not None:
         steps = math.ceil(training.epochs * tokens / (mean_of(training.batch_size) * config.data.max_length))
     store_bytes = tokens * (token_store.ids_dtype(vocab_size).itemsize + 8 / TOKENS_PER_SENTENCE)
-    return steps, tokens, min(at_most, tokens * fraction / (1 - fraction)), store_bytes
+    return steps, tokens, evaluated(tokens * fraction / (1 - fraction)), store_bytes
 
 
 def _tokens(config: PretrainRecipe, steps: int) -> int:

@@ -163,7 +163,7 @@ SAMPLES = (1_500_000, 5_000_000)
 _FRACTION_BELOW = ((FEW_DOCUMENTS, 0.1), (200, 0.2), (1_000, 0.1))
 """Pairs (documents, held-out fraction for fewer). Below the first, runs of sentences are held out, so a tenth
 is enough; few whole documents need a larger fraction. From the last on it is 0.05."""
-_FRACTIONS = (0.1, 0.2, 0.35, 0.5, 0.0)
+_FRACTIONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.0)
 """Values of `corpus.heldout_fraction`, tried until two documents are held out; the last holds out none."""
 
 
@@ -202,7 +202,8 @@ def prepared(config: PretrainConfig, files: Sequence[CorpusFile], amount: Amount
     """
     with tempfile.TemporaryDirectory() as scratch:
         if amount.is_exact and amount.text_bytes <= SAMPLES[-1]:
-            yield _build_readable(config, config, Path(scratch), files=files, share=1.0)
+            least = min(0.1, _fraction(amount.documents))  # more where it takes more
+            yield _build_readable(config, config, Path(scratch), files=files, share=1.0, least=least)
             return
         corpus = config.corpus
         builds: list[tuple[int, Prepared]] = []
@@ -219,23 +220,33 @@ def prepared(config: PretrainConfig, files: Sequence[CorpusFile], amount: Amount
         (small, first), (large, last) = builds
         each = max((last.seconds - first.seconds) / max(1, large - small), last.seconds / large / 2)
         seconds = last.seconds + each * max(0.0, amount.text_bytes - large)
-        fraction = next((share for below, share in _FRACTION_BELOW if amount.documents < below), 0.05)
+        fraction = _fraction(amount.documents)
         heldout_tokens = fraction * last.tokens
         yield replace(last, seconds=seconds, heldout_tokens=heldout_tokens, heldout_fraction=fraction)
 
 
+def _fraction(documents: float) -> float:
+    """The held-out fraction for so many documents."""
+    return next((share for below, share in _FRACTION_BELOW if documents < below), 0.05)
+
+
 def _build_readable(
-    config: PretrainConfig, whole: PretrainConfig, folder: Path, files: Sequence[CorpusFile], share: float
+    config: PretrainConfig,
+    whole: PretrainConfig,
+    folder: Path,
+    files: Sequence[CorpusFile],
+    share: float,
+    least: float = 0.1,
 ) -> Prepared:
     """The result of `_build`; if tokens are unknown, that with a vocabulary of bytes, which reads any text.
 
     `whole`: the config of the whole text, which decides the size of the vocabulary.
     """
-    built = _build(config, folder, files, share=share)
+    built = _build(config, folder, files, share=share, least=least)
     if built.unk_rate < UNKNOWN or given_tokenizer(config) is not None:
         return built
     of_bytes = with_values(config, {"tokenizer": with_bytes(whole).tokenizer})
-    rebuilt = _build(of_bytes, folder / "bytes", files, share=share)
+    rebuilt = _build(of_bytes, folder / "bytes", files, share=share, least=least)
     return replace(rebuilt, unk_rate_before=built.unk_rate)
 
 
@@ -246,13 +257,15 @@ def with_bytes(config: PretrainConfig) -> PretrainConfig:
     return with_values(of_bytes, {"tokenizer": {"vocab_size": size}})
 
 
-def _build(config: PretrainConfig, folder: Path, files: Sequence[CorpusFile], share: float) -> Prepared:
+def _build(
+    config: PretrainConfig, folder: Path, files: Sequence[CorpusFile], share: float, least: float
+) -> Prepared:
     """Build the store of `config` in `folder`; the first fraction that gives two documents is held out.
 
-    `share`: the share of the whole text that `files` have.
+    `share`: the share of the whole text that `files` have; `least`: the smallest fraction to try.
     """
     processes = num_processes(files, num_local_ranks=1)
-    for fraction in _FRACTIONS:
+    for fraction in (each for each in _FRACTIONS if each >= least or not each):
         keys: dict[str, Any] = {"heldout_fraction": fraction, "store": str(folder / f"store-{fraction}")}
         tried = with_values(config, {"corpus": keys, "output_dir": str(folder / "run")})
         begun = time.perf_counter()

@@ -17,6 +17,9 @@ from bertcli.config.run import with_values
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.yaml_text import Line
 from bertcli.corpus.finish import MOST_UNKNOWN, UNKNOWN, unknown
+from bertcli.families.family import Family
+from bertcli.families.registry import fresh_of
+from bertcli.folders.config_file import read_architecture
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
 from bertcli.objectives.registry import MLM
@@ -48,7 +51,7 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
             f"{', '.join(found.names)}: {amount.text_bytes:,.0f} bytes of text are too few to train on; give "
             "some pages or more"
         )
-    has_pairs = ModelConfig(family=fitting.family_of(request)[0]).fresh.family.pair_objective is not None
+    has_pairs = _family(request).pair_objective is not None
     objective = _objective(look, amount) if has_pairs else None
     config, whole = _start(look, amount, output_dir, request=request, objective=objective), amount
     started = fitting.start_seconds("bertcli.training.pretraining")
@@ -84,6 +87,13 @@ def write_pretraining(found: Found, output_dir: str, request: Request, report: R
         request=request,
     )
     return pretraining_written(plan)
+
+
+def _family(request: Request) -> Family:
+    """The family of the given model, or of the new one."""
+    if request.model is None:
+        return ModelConfig(family=fitting.family_of(request)[0]).fresh.family
+    return fresh_of(read_architecture(resolve_model(request.model) / "config.json").family).family
 
 
 def _objective(look: CorpusLook, amount: Amount) -> Line | None:

@@ -1,5 +1,6 @@
 """The lines of a pretraining run's config, each with the reason for its value, and what `init` prints."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def pretraining_written(plan: PretrainingPlan) -> Written:
         Block("data", [plan.objective, length] if plan.objective else [length]),
         Block("model", list(_model(plan))),
         Block("training", [Line("steps", fit.steps, beside=steps), rows]),
-        Block("evaluation", [Line("every_steps", max(1, fit.steps // fitting.EVALUATIONS))]),
+        Block("evaluation", [Line("every_steps", math.ceil(fit.steps / fitting.EVALUATIONS))]),
         Block("checkpoint", [Line("every_steps", max(1, fit.steps // _CHECKPOINTS))]),
         Block("logging", [Line("every_steps", max(1, fit.steps // _LOGGED))]),
     ]
@@ -117,10 +118,13 @@ def _casing(plan: PretrainingPlan) -> str:
 def _why_bytes(plan: PretrainingPlan) -> str | None:
     """The reason for a vocabulary of bytes; None: the vocabulary is of the usual kind."""
     unread, unknown_before = plan.amount.unread, plan.prepared.unk_rate_before
+    usual = plan.config.model.fresh.tokenizer
+    if plan.config.model.init_from is not None or usual == "byte-bpe":
+        return None
     if unread > UNKNOWN:
-        return f"{unread:.0%} of the text is in words of over 100 characters, too long for WordPiece"
+        return f"{unread:.0%} of the text is in words of over 100 characters, too long for {usual}"
     if unknown_before:
-        return f"with WordPiece, the usual kind, {unknown_before:.1%} of the tokens are unknown"
+        return f"with {usual}, the usual kind, {unknown_before:.1%} of the tokens are unknown"
     return None
 
 
@@ -173,8 +177,9 @@ def _summary(plan: PretrainingPlan) -> Iterator[str]:
     if fit.ends_early:
         yield "note: the text is so little that the run ends sooner: a longer one would memorize it"
     elif plan.seconds > 1.25 * plan.budget:
-        yield "note: the run takes longer, most of it for vocabulary and store; give more --minutes"
-    if plan.prepared.tokens < _FEW_TOKENS:
+        most = "vocabulary and store" if plan.seconds - fit.seconds > fit.seconds else "training"
+        yield f"note: the run takes longer, most of it for {most}; give more --minutes"
+    if plan.prepared.tokens < _FEW_TOKENS and fit.preset is not None:
         yield (
             f"note: {plan.prepared.tokens:,.0f} tokens are too few for a new model to learn a language; go "
             "on from a published one with --model, or give more text"
