@@ -221,11 +221,12 @@ class Model:
 
         `text`: one text, or a tuple of texts that the model reads together, as in `predict`.
         """
+        from bertcli.folders import locate
         from bertcli.inference import attention, inputs
 
         texts = calls.row("text", text)
         row = attention.read_one(
-            self.folder,
+            locate.resolve_model(self.folder),
             texts,
             lambda settings: [inputs.example_of(texts, "the row", settings, how="as a tuple")],
             is_pair=False,

@@ -13,7 +13,7 @@ from bertcli.families.registry import FAMILIES
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.lengths import trained_length
-from bertcli.folders.locate import resolve_model
+from bertcli.folders.locate import GENERATOR, resolve_model
 from bertcli.folders.model_files import Declaration, ModelFiles, read_model_files, write_model_files
 from bertcli.folders.sealed import check_new, write_new
 from bertcli.folders.sentence_transformers import SENTENCE_FILES, read_pooling
@@ -179,6 +179,9 @@ def convert(source: Path, destination: Path, cased: bool | None) -> Converted:
     def fill(partial: Path) -> float:
         write_model_files(partial, ours.model, files.tokenizer, declared=ours.declared)
         carry_files(files.where.parent, partial)
+        if (generator := files.where.parent / GENERATOR).is_dir():
+            theirs = with_heads(read := read_model_files(generator))
+            write_model_files(partial / GENERATOR, theirs.model, read.tokenizer, declared=theirs.declared)
         return _compare(ours, files.tokenizer, read_model_files(partial))
 
     difference = write_new(destination, fill)

@@ -20,7 +20,7 @@ SENTENCE_FILES = (
     "modules.json",
     _LENGTH_FILE,
     "config_sentence_transformers.json",
-    "*_Pooling/config.json",
+    "*[Pp]ooling/config.json",
 )
 """Glob patterns of all files that are read here."""
 _OLD_KEYS = {

@@ -59,12 +59,14 @@ def as_in_the_run(
         if shown:
             say(f"reading: {', '.join(shown)}, as in {path}")
     if max_length is None:
-        max_length = trained_length(folder)
+        trained, positions = (
+            trained_length(folder),
+            read_architecture(folder / "config.json").usable_positions,
+        )
         source = f", the training length in {folder / 'tokenizer_config.json'}"
-        if max_length is None:
-            positions = read_architecture(folder / "config.json").usable_positions
-            max_length = min(DataConfig().max_length, positions)
+        if trained is None:
             source = "; the model's training length is unknown (--max-length)"
+        max_length = min(trained or DataConfig().max_length, positions)
         say(f"reading: rows of {max_length} tokens{source}")
     return corpus, max_length
 

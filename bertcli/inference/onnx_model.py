@@ -61,7 +61,13 @@ class OnnxModel(nn.Module):
         """All outputs, in the order of `outputs`; the arguments are the file's inputs."""
         given = {IDS: ids, MASK: torch.ones_like(ids) if mask is None else mask, SEGMENTS: segments}
         feeds = {name: given[name].long().numpy() for name in self._ranks}
-        outputs = self._session.run(None, feeds)
+        try:
+            outputs = self._session.run(None, feeds)
+        except Exception as error:  # onnxruntime's errors have no common class of their own
+            raise UserError(
+                f"{self.file}: onnxruntime cannot compute it: {_first_line(error)}. Export the model again, "
+                "with inputs of any length (bertcli export)"
+            ) from None
         if any(np.isnan(output).any() for output in outputs):
             raise UserError(
                 f"{self.file}: its outputs are not numbers (NaN): its weights are damaged, or the training "
@@ -147,7 +153,11 @@ def _open(file: Path) -> Any:
     try:
         return runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common class of their own
-        reason = str(error).strip().split("\n")[0]
         raise UserError(
-            f"{file}: onnxruntime cannot open it: {reason}. Copy the file again, or export it again"
+            f"{file}: onnxruntime cannot open it: {_first_line(error)}. Copy the file again, or export it "
+            "again"
         ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -109,6 +109,10 @@ class DisentangledAttention(Attention):
         self.position_dropout = Dropout(architecture.dropout)
         # Computed here, not in `forward`: another library's logarithm may differ in the last bit.
         self.distance_rows = distance_rows(relative, architecture.usable_positions)
+        # Short rows need the middle of the table alone, if no distance has a row farther from it than itself.
+        farthest = len(self.distance_rows) // 2
+        distances_E = torch.arange(-farthest, farthest + 1, device="cpu")
+        self.narrows = bool(((self.distance_rows - relative.span).abs() <= distances_E.abs()).all())
 
     def attend(self, heads: Heads, mask_B11T: Tensor | None, *shared: Tensor) -> Tensor:
         positions = self.positions(shared[0], heads.query_BNWH.shape[-2])
@@ -122,7 +126,7 @@ class DisentangledAttention(Attention):
     def positions(self, table_PD: Tensor, length: int) -> tuple[Tensor | None, Tensor | None]:
         """Kr and Qr of every distance in rows of this length: [N, E, H]; None if the term is absent."""
         span, shared = self.relative.span, self.relative.shared_projections
-        reach = torch.sym_min(span, length)  # rows of the table farther from its middle are not used
+        reach = torch.sym_min(span, length) if self.narrows else span
         near_1PD = self.position_dropout(table_PD[span - reach : span + reach])[None]
         middle = len(self.distance_rows) // 2
         rows_E = self.distance_rows[middle + 1 - length : middle + length]

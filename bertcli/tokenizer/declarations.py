@@ -82,6 +82,8 @@ def _registered(folder: Path, config: Mapping[str, Any], own: Collection[str]) -
 def _special(values: Mapping[str, Any]) -> Iterator[AddedToken]:
     """The tokens under `cls_token`, `extra_special_tokens` and similar keys."""
     extra = values.get("extra_special_tokens") or values.get("additional_special_tokens") or []
+    if not isinstance(extra, list | Mapping):
+        raise TypeError(f"additional_special_tokens: a list was expected, not {extra!r}")
     listed = list(extra.values()) if isinstance(extra, Mapping) else list(extra)
     for value in [*(value for key, value in values.items() if key.endswith("_token")), *listed]:
         if isinstance(value, str) and value:

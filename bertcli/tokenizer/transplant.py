@@ -114,7 +114,8 @@ class _Source:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer, self._pieces = tokenizer, pieces_of(tokenizer)
+        self._pieces, self._spelling = pieces_of(tokenizer), tokenizer.spelling
+        self._backend = tokenizer.backend  # made anew at each call, if there are special tokens of its own
         self.ids: dict[Piece, int] = {}
         self.kinds: dict[Kind, list[int]] = defaultdict(list)
         for number, piece in self._pieces.items():
@@ -129,11 +130,10 @@ class _Source:
         """The ids of the old pieces that make up `piece`, with weights; empty if there are none."""
         if piece.text.startswith(_BYTES):
             return {}
-        backend, spelling = self._tokenizer.backend, self._tokenizer.spelling
-        units = units_of(backend, piece.text)
+        spelling, units = self._spelling, units_of(self._backend, piece.text)
         if piece.continues and units:  # each kind of model takes a marked text for one inside a word
             units[0] = spelling.prefix + units[0].removeprefix(spelling.blank)
-        model = backend.model
+        model = self._backend.model
         sizes: dict[int, int] = defaultdict(int)
         for token in (token for unit in units if unit for token in model.tokenize(unit)):
             text = self._pieces[token.id].text if token.id in self._pieces else ""

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from bertcli.families.family import FamilyName, Sharing
 from bertcli.folders.config_file import new_architecture
+from bertcli.folders.convert import convert
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.model_folder import load_rtd_folder, save_rtd_folder
 from bertcli.model.pretraining import ReplacedTokenModel
@@ -45,6 +46,16 @@ def written(folder: Path, family: FamilyName, model_type: str) -> Path:
 @pytest.fixture
 def electra(tmp_path: Path) -> Path:
     return written(tmp_path, "electra", "electra")
+
+
+def test_convert_takes_the_generator_along(electra: Path, tmp_path: Path) -> None:
+    convert(electra, tmp_path / "converted", None)
+    ours, theirs = (
+        load_file(folder / "generator" / "model.safetensors") for folder in (tmp_path / "converted", electra)
+    )
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    load_rtd_folder(tmp_path / "converted", "tied")
 
 
 def test_a_generator_without_its_head_is_refused(electra: Path) -> None:

@@ -84,14 +84,16 @@ def test_without_buckets_each_distance_has_its_row_up_to_the_farthest() -> None:
     assert rows_E.tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 5, 5, 5]
 
 
-@pytest.mark.parametrize("length", [5, 15])
+@pytest.mark.parametrize("length", [5, 9, 15])
 @pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("buckets", "farthest"), [(6, 19), (12, 13)])  # of 12, a distance of 8 has row 9
 def test_positions_of_each_distance_are_projections_of_its_row(
-    odd: Architecture, length: int, shared: bool
+    odd: Architecture, length: int, shared: bool, buckets: int, farthest: int
 ) -> None:
-    relative = replace(BOTH, buckets=6, max_distance=19, shared_projections=shared)
+    relative = replace(BOTH, buckets=buckets, max_distance=farthest, shared_projections=shared)
     attention = DisentangledAttention(odd, relative).eval()
-    table_PD = torch.randn(12, odd.hidden)
+    assert attention.narrows == (buckets == 6)
+    table_PD = torch.randn(2 * buckets, odd.hidden)
     rows_E = distance_rows(relative, length)
     layers = (attention.key, attention.query)
     if not shared:
