@@ -180,7 +180,7 @@ def ways(given: argparse.Namespace, texts: Sequence[str]) -> Iterator[list[Way]]
                 add(name, port, "/embed", lambda text: {"inputs": [text], "truncate": True})
             else:
                 add(name, port, "/predict", lambda text: {"inputs": text})
-            kept = engine._exported(model, embeds)
+            kept = engine._exported(model, embeds, None)
             if kept is not None:
                 route = "/embed" if embeds else "/predict"
                 found.append(Way("bare onnxruntime", route, partial(bare, kept, texts), most=1))
