@@ -42,7 +42,7 @@ def test_init_chooses_a_vocabulary_that_reads_the_text(
     line = (TEXTS | UNBROKEN)[name]
     text = "\n\n".join(f"{line}\n{line} {number}" for number in range(1 + 6000 // len(line.encode())))
     Path("text.txt").write_text(text, encoding="utf-8")
-    code, _, err = run_bertcli("init", "text.txt", "--for", "pretrain")
+    code, _, err = run_bertcli("init", "text.txt", "--for", "pretrain", "--family", "bert")
     assert (code, "vocabulary: byte-bpe; " in err) == (0, name not in WORDPIECES), err
     code, out, err = run_bertcli("prepare", "bertcli.yaml", "--json")
     assert (code, json.loads(out)["unk_rate"] < 0.01, "unknown" in err) == (0, True, False), err

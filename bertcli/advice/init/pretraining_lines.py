@@ -118,9 +118,10 @@ def _casing(plan: PretrainingPlan) -> str:
 def _why_bytes(plan: PretrainingPlan) -> str | None:
     """The reason for a vocabulary of bytes; None: the vocabulary is of the usual kind."""
     unread, unknown_before = plan.amount.unread, plan.prepared.unk_rate_before
-    usual = plan.config.model.fresh.tokenizer
-    if plan.config.model.init_from is not None or usual == "byte-bpe":
+    kind = plan.config.model.fresh.tokenizer
+    if plan.config.model.init_from is not None or kind == "byte-bpe":
         return None
+    usual = "WordPiece" if kind == "wordpiece" else "Unigram"
     if unread > UNKNOWN:
         return f"{unread:.0%} of the text is in words of over 100 characters, too long for {usual}"
     if unknown_before:
