@@ -222,6 +222,8 @@ def _finish(plan: begin.Plan, num_parts: int, report: Report, check: Callable[[M
     check(manifest)
     write_manifest(partial, manifest)
     for folder in parts.part_folders(partial):
-        (folder / begin.JOURNAL).unlink()  # first: after a kill, it must not vouch for arrays that are gone
+        # The journal goes first: after a kill, it must not vouch for arrays that are gone. A part that was
+        # killed at its start has none.
+        (folder / begin.JOURNAL).unlink(missing_ok=True)
         shutil.rmtree(folder)
     shutil.rmtree(partial / LOGS, ignore_errors=True)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertcli.config.run import PretrainRecipe
+from bertcli.corpus import begin
 from bertcli.corpus.build import prepare_store
 from bertcli.corpus.parts import share_out
 from bertcli.corpus.token_store import OpenStore
@@ -116,7 +117,9 @@ def test_a_kill_while_parts_are_removed_loses_none_of_their_text(
         remove(folder / "train")
         raise ZeroDivisionError
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch:  # a part of another number of ranks, killed before its first save
+        (tmp_path / "shared" / "store.partial" / "part-0-of-9").mkdir(parents=True)
+        (tmp_path / "shared" / "store.partial" / begin.LOCK).touch()
         patch.setattr("bertcli.corpus.build.shutil.rmtree", killed)
         with pytest.raises(ZeroDivisionError):
             build(config, 3)
