@@ -6,10 +6,10 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import statistics
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ from bertcli.folders.config_file import read_architecture
 from bertcli.folders.model_folder import load_model_folder
 from bertcli.folders.onnx_folder import export_onnx
 from bertcli.folders.onnx_source import read_source
+from bertcli.folders.sealed import remove_own, seal
 from bertcli.folders.sentence_transformers import PLAIN, SENTENCE_FILES, read_pooling
 from bertcli.folders.task_folder import folder_task
 from bertcli.inference.fill_mask import MaskFiller, Masks
@@ -243,9 +244,11 @@ def _exported(folder: Path, encoder_alone: bool, engine: Engine | None) -> Path 
             raise UserError(f"--engine onnxruntime: {folder} cannot be written as ONNX: {reason}") from None
         say(f"{folder}: computed by bertcli alone, since it cannot be written as ONNX: {reason}")
         return None
-    for older in kept.glob(f"{of_model[:12]}-*"):
-        if older != place:
-            shutil.rmtree(older, ignore_errors=True)
+    with suppress(OSError):  # an export that is not sealed is never removed
+        seal(place, place.name)
+        for older in kept.glob(f"{of_model[:12]}-{'[0-9a-f]' * 20}"):
+            if older != place:
+                remove_own(older)
     return place
 
 

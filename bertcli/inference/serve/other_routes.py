@@ -26,6 +26,9 @@ OPENAI_PATH = "/v1/embeddings"
 
 Row = Annotated[list[str], Field(min_length=1, max_length=2)]
 
+_UNCUT = "shorten it, or let it be cut (truncate: true)"
+"""What to do about a text that is too long, at the routes of text-embeddings-inference."""
+
 
 class EmbedRequest(BaseModel):
     """Texts to embed. Vectors have length 1 unless `normalize` is false."""
@@ -62,9 +65,6 @@ class RerankRequest(BaseModel):
     truncate: bool | None = Field(None, description="Cut longer texts in place of refusing them.")
     raw_scores: bool = Field(False, description="Give the model's output, not its sigmoid.")
     return_text: bool = False
-
-
-_UNCUT = "shorten it, or let it be cut (truncate: true)"
 
 
 class OpenAIRequest(BaseModel):

@@ -81,8 +81,8 @@ class Queue:
 
     The thread takes the question that has waited longest, then others for the same kind of answer, in their
     order, up to a number of tokens. A question of more tokens is computed in parts, and others are answered
-    between two of them. `seen` is called with each batch, in the thread; `failed` with an error
-    that is no `UserError`.
+    between two of them. `seen` is called with each batch, in the thread; `failed` with an error that is no
+    `UserError`.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class Gate:
 
     async def _refuse(self, scope: Any, receive: Any, body: bytearray) -> Response | None:
         """Read the body; a response if the request must not reach the application."""
-        path, may_ask, size = scope["path"], self._has_key(scope) and self._has_host(scope), 0
+        path, is_known, has_key, size = scope["path"], self._has_host(scope), self._has_key(scope), 0
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 more = True
@@ -119,7 +119,7 @@ class Gate:
                     part, more = message.get("body", b""), message.get("more_body", False)
                     size += len(part)
                     held = self._held + Connection.unsent() + len(part)
-                    if may_ask and size <= MOST_BYTES and held <= MOST_HELD:
+                    if is_known and has_key and size <= MOST_BYTES and held <= MOST_HELD:
                         body += part
                         self._held += len(part)
                     elif body:  # the rest is read, because a client that writes does not see an answer
@@ -128,10 +128,10 @@ class Gate:
         except TimeoutError:
             message = f"the body did not come within {BODY_SECONDS:g} seconds"
             return refusal(path, HTTPStatus.REQUEST_TIMEOUT, message, connection="close")
-        if not self._has_host(scope):
+        if not is_known:
             message = f"the server is not known by this name; it is asked at {', '.join(LOOPBACK)}"
             return refusal(path, HTTPStatus.MISDIRECTED_REQUEST, message)
-        if not may_ask:
+        if not has_key:
             message = "the key is missing or wrong: send Authorization: Bearer KEY"
             return refusal(path, HTTPStatus.UNAUTHORIZED, message, www_authenticate="Bearer")
         if size > MOST_BYTES:
