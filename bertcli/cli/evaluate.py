@@ -208,7 +208,7 @@ def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
     from bertcli.config.load import load_config
     from bertcli.folders.run_layout import RunLayout, read_folds
     from bertcli.inference.evaluate_task import read_cases, scores_table
-    from bertcli.inference.outputs import check_output
+    from bertcli.inference.outputs import check_not_read
     from bertcli.training.scores import Scores
 
     layout = RunLayout(model.expanduser())
@@ -219,7 +219,7 @@ def _evaluate_folds(model: Path, path: Path, json_: bool) -> None:
         )
     config, summary = load_config(FinetuneConfig, layout.config), read_folds(layout)
     for read in (config.task.train, str(layout.out_of_fold)):
-        check_output(path, [], read)
+        check_not_read(path, read)
     cases = list(read_cases(layout.out_of_fold))
     _write_suspects(path, cases, config.task)
     scores = summary["out_of_fold"]

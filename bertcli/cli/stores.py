@@ -155,9 +155,10 @@ def _given(set_: list[str] | None, json_: bool) -> list[str]:
 
 
 def summarize(store: OpenStore, sources: Sequence[str], seconds: float) -> dict[str, Any]:
-    """The object of `--json`, with these names of the sources.
+    """The object of `--json`: counts of both sides, sizes in bytes, rates as fractions, entropy in nats.
 
-    It has counts of both sides, sizes in bytes, rates as fractions, entropy in nats."""
+    `sources`: the names of the sources, which may have changed since the store was built.
+    """
     manifest = store.manifest
     train, heldout, text = manifest.train, manifest.heldout, manifest.text
     return {

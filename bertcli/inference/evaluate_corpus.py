@@ -59,10 +59,8 @@ def as_in_the_run(
         if shown:
             say(f"reading: {', '.join(shown)}, as in {path}")
     if max_length is None:
-        trained, positions = (
-            trained_length(folder),
-            read_architecture(folder / "config.json").usable_positions,
-        )
+        trained = trained_length(folder)
+        positions = read_architecture(folder / "config.json").usable_positions
         source = f", the training length in {folder / 'tokenizer_config.json'}"
         if trained is None:
             source = "; the model's training length is unknown (--max-length)"

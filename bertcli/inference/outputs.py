@@ -75,9 +75,8 @@ class AnswerTable:
         Raises `UserError`, with `where`, for a column that the first row does not have (possible in JSON).
         """
         cells = dict[str, str]()
-        for name, cell in reversed(
-            list(_cells(row, self._between))
-        ):  # the answer stands last: it keeps its names
+        # From the end: the answer, which stands last, keeps its names.
+        for name, cell in reversed(list(_cells(row, self._between))):
             while name in cells:
                 name = f"given_{name}"
             cells[name] = cell
@@ -137,15 +136,20 @@ def _cells(row: Mapping[str, Any], between: str) -> Iterator[tuple[str, str]]:
 
 
 def check_output(path: Path, suffixes: Sequence[str], input_: str | None = None) -> None:
-    """Raise `UserError` if nothing can be written there, or the suffix is not in `suffixes`, if these
-    are given."""
-    if suffixes and path.suffix not in suffixes:
+    """Raise `UserError` if nothing can be written there, or the suffix is not in `suffixes`."""
+    if path.suffix not in suffixes:
         raise UserError(f"{path}: the suffix selects the format; give one of {', '.join(suffixes)}")
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name the file to write in it")
     if not path.parent.is_dir():
         raise UserError(f"{path}: there is no folder {path.parent}; create it first, or write elsewhere")
-    if input_ is not None and path.exists() and Path(input_).exists() and path.samefile(input_):
+    if input_ is not None:
+        check_not_read(path, input_)
+
+
+def check_not_read(path: Path, input_: str) -> None:
+    """Raise `UserError` if the file to write is the one that is read."""
+    if path.exists() and Path(input_).exists() and path.samefile(input_):
         raise UserError(f"{path}: is the input file; write to another file")
 
 
