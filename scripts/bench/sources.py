@@ -26,6 +26,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from small_tasks import bertcli, pretrain, write, write_with_steps  # noqa: E402
 
+from bertcli.folders.config_file import read_architecture  # noqa: E402
 from bertcli.folders.lengths import trained_length  # noqa: E402
 
 VALUES = {"temperature": [1.0, 0.7, 0.3], "replay": [0.0, 5.0, 20.0], "longer": [512.0]}
@@ -66,10 +67,12 @@ def replay(options: argparse.Namespace, percent: float) -> dict[str, Any]:
 
 
 def longer(options: argparse.Namespace, tokens: float) -> dict[str, Any]:
+    positions = read_architecture(options.model / "config.json").max_positions
+    more = {"max_positions": int(tokens)} if tokens > positions else {}
     return {
         "corpus": {"files": [str(path) for path in options.texts]},
         "data": {"objective": "mlm", "max_length": int(tokens)},
-        "model": {"init_from": str(options.model), "max_positions": int(tokens)},
+        "model": {"init_from": str(options.model)} | more,
     }
 
 
