@@ -24,6 +24,8 @@ PARTS = {
     "qa_outputs": "task head",
 }
 """Our modules that a folder may lack -> their names in messages."""
+LARGEST_SIZE = 1 << 24
+"""The upper limit of every size: a larger model could not be built, not even without values."""
 
 
 @dataclass(frozen=True)
@@ -187,11 +189,14 @@ def class_names(family: str, *more: str) -> dict[str, str]:
 
 
 def integer_key(config: Keys, key: str, default: int | None = None, above: int | None = None) -> int:
-    """The integer of a key. Raises `ValueError` for another value, or one that is not `above` this limit."""
+    """The integer of a key. Raises `ValueError` for another value, and for one that is not `above` this limit
+    or is larger than `LARGEST_SIZE`."""
     value = config.get(key, default)
     if type(value) is not int or (above is not None and value <= above):
         limit = "" if above is None else f" above {above}"
         raise ValueError(f"{key}: {value!r} is not an integer{limit}")
+    if value > LARGEST_SIZE:
+        raise ValueError(f"{key}: {value} is too large; at most {LARGEST_SIZE:,} is supported")
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertcli.config.model import ModelConfig
 from bertcli.config.run import ModelRecipe
-from bertcli.families.family import Family, Sharing
+from bertcli.families.family import LARGEST_SIZE, Family, Sharing
 from bertcli.families.registry import FAMILIES, UNNAMED, fresh_of
 from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.model.architecture import Architecture, first_std
@@ -17,9 +17,8 @@ from bertcli.system.errors import UserError
 from bertcli.system.formats import read_json
 from bertcli.tokenizer.tokenizer import Tokenizer
 
-_MOST_LAYERS, _LARGEST = 1000, 1 << 24
-"""Upper limits of `layers`, and of every other size: a larger model could not be built, not even without
-values."""
+_MOST_LAYERS = 1000
+"""The upper limit of `layers`: a larger model could not be built, not even without values."""
 
 
 def read_architecture(path: Path) -> Architecture:
@@ -40,7 +39,7 @@ def to_architecture(config: Mapping[str, Any], where: str) -> Architecture:
     ]
     values: dict[str, Any] = {**family.parts, "family": family.model_type}
     for ours, (key, default) in family.sizes.items():
-        most = _MOST_LAYERS if ours == "layers" else _LARGEST
+        most = _MOST_LAYERS if ours == "layers" else LARGEST_SIZE
         values[ours] = _positive_int(key, config.get(key, default), most, problems=problems)
     for ours, (key, default) in family.rates.items():
         value = config.get(key, default)

@@ -153,6 +153,7 @@ def test_what_is_written_is_read_again(
         ({"model_type": "deberta", "talking_head": True}, "talking_head: True is not a DeBERTa"),
         ({"max_relative_positions": "far"}, "max_relative_positions: 'far' is not an integer"),
         ({"type_vocab_size": None}, "type_vocab_size: None is not an integer"),
+        ({"type_vocab_size": 2**63}, "type_vocab_size: 9223372036854775808 is too large; at most 16,777,216"),
         ({"hidden_size": "absent"}, "hidden_size: missing"),
         ({"num_attention_heads": 0}, "num_attention_heads: 0 is not an integer above 0"),
     ],
