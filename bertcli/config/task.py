@@ -1,5 +1,7 @@
 """The section `task` of a fine-tuning config: what its files hold, and what the model learns of it."""
 
+import re
+import reprlib
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -32,11 +34,27 @@ Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare y
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
 WindowMode = Literal["first", "mean", "max"]
-OpenThreshold = Annotated[str, Field(pattern=r"^(auto|precision=(0?\.\d+|1(\.0*)?))$")]
+_OPEN_THRESHOLD = re.compile(r"auto|precision=(0?\.\d+|1(\.0*)?)")
 """A threshold that dev decides: by F1, or by a precision."""
+
+
+def _checked_threshold(value: Any) -> Any:
+    if value is None or (isinstance(value, str) and _OPEN_THRESHOLD.fullmatch(value)):
+        return value
+    numbers = value.values() if isinstance(value, dict) else [value]
+    if all(type(number) in (int, float) and 0 <= number <= 1 for number in numbers):  # true is no number
+        return value
+    raise ValueError(
+        "expected a number from 0 to 1, such a number for each label (label: 0.7), auto, or "
+        f"precision=0.95; got {reprlib.repr(value)}"
+    )
+
+
 Label = Annotated[str, BeforeValidator(lambda label: str(label) if isinstance(label, int) else label)]
 """A label as a key: YAML reads 1 as a number."""
-Threshold = Probability | dict[Label, Probability] | OpenThreshold | None
+Threshold = Annotated[
+    Probability | dict[Label, Probability] | str | None, BeforeValidator(_checked_threshold)
+]
 ClassWeights = Literal["balanced"] | dict[Label, Annotated[Positive, Field(strict=True)]] | None
 
 

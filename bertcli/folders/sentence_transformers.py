@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from bertcli.config.task import PoolingMode, TaskSettings, WindowMode
 from bertcli.folders.config_file import read_architecture
+from bertcli.folders.lengths import trained_length
 from bertcli.system.errors import UserError
 from bertcli.system.files import has_file
 from bertcli.system.formats import is_inside, read_json, read_json_if_there, read_json_value
@@ -145,10 +146,13 @@ def _check_texts_stay(folder: Path) -> None:
 
 
 def _max_length(folder: Path) -> int | None:
-    """Most tokens in a row, at most the model's positions: some folders name more, which no text reached."""
+    """Most tokens in a row, at most the model's positions: some folders name more, which no text reached.
+
+    A folder that names none has its tokenizer's, as sentence-transformers reads it. None: there is none.
+    """
     path = folder / _LENGTH_FILE
     length = read_json_if_there(path).get("max_seq_length")
-    if length is None:
+    if length is None and (length := trained_length(folder)) is None:
         return None
     cost = Tokenizer.load(folder).frame.cost(pair=False)
     if type(length) is not int or length <= cost:

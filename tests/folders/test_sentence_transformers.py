@@ -49,12 +49,19 @@ def test_a_folder_of_another_kind_has_none(tmp_path):
     ],
 )
 def test_every_mode_in_the_old_and_the_new_spelling(folder, pooling, mode):
-    assert read_pooling(folder(pooling)) == SentencePooling(mode, normalize=False, max_length=None)
+    assert read_pooling(folder(pooling)) == SentencePooling(mode, normalize=False, max_length=512)
 
 
 def test_a_length_beyond_the_positions_is_that_of_the_positions(folder):
     path = folder(MEAN, sentence_bert_config={"max_seq_length": 514})
     assert read_pooling(path) == SentencePooling("mean", normalize=False, max_length=512)
+
+
+def test_without_a_length_the_tokenizers_counts(folder):
+    path = folder(MEAN)
+    keys = json.loads((path / "tokenizer_config.json").read_text()) | {"model_max_length": 128}
+    (path / "tokenizer_config.json").write_text(json.dumps(keys))
+    assert read_pooling(path) == SentencePooling("mean", normalize=False, max_length=128)
 
 
 def test_normalization_and_length(folder):
