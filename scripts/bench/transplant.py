@@ -95,9 +95,9 @@ def trained(config: Path, changes: list[str]) -> list[str]:
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     last = [row for row in rows if row["split"] == "heldout"][-1]
     said = json.loads((run / "verdict.json").read_text())["lines"]
-    gains = [line.split(": ")[1].split(" ")[0] for line in said if line.startswith("held-out text")]
+    gains = [line for line in said if line.startswith("held-out text") and " -> " in line]
     loss = last["mlm_loss"]
-    before = gains[0] if gains else ""
+    before = gains[0].split(": ")[1].split(" -> ")[0] if gains else "no MLM head"
     return [f"{last['step']:,}", f"{pieces:.3f}", f"{loss:.3f}", before, f"{pieces * loss:.3f}"]
 
 
