@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import glob
 import math
+import os
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -24,10 +27,10 @@ from bertcli.config.section import (
     Section,
     Weight,
     ends,
-    own_encoding,
     value_at,
 )
 from bertcli.system.remote import InputPath
+from bertcli.system.urls import is_remote
 
 _LANGUAGES = Path(__file__).with_name("languages.txt")
 """The file of the languages, one a line: its ISO 639-1 code, then its other codes (ISO 639-3 and 639-2, also
@@ -132,7 +135,8 @@ class CorpusConfig(TextConfig):
 
     def decoding(self, path: InputPath) -> Decoding:
         """How this file of the corpus is read."""
-        return Decoding(own_encoding(path, self.encodings) or self.encoding, self.bad_bytes)
+        own = (encoding for name, encoding in self.encodings.items() if fits(path, name))
+        return Decoding(next(own, self.encoding), self.bad_bytes)
 
     @property
     def num_sources(self) -> int:
@@ -258,3 +262,29 @@ class CleanConfig(Section):
     """Leave out a document whose similarity to an earlier one is at least this. The similarity is the number
     of runs of three words that both have, as a share of those that either has (Broder 1997). A copy in which
     a random tenth of the words was changed has 0.57. Documents that share a half have 0.33."""
+
+
+def fits(path: InputPath, name: str) -> bool:
+    """True if `name`, a path or a pattern of paths, means this file. As in `corpus.files`, * stays within a
+    folder, and ** means folders of any depth."""
+    given = _spellings(name if is_remote(name) else os.path.expanduser(name))
+    return any(_matches(own, each) for own in _spellings(str(path)) for each in given)
+
+
+@lru_cache(1 << 16)
+def _spellings(name: str) -> set[tuple[str, ...]]:
+    """The parts of a path as it is written, and without links in it or in its folder."""
+    if is_remote(name):
+        return {tuple(name.split("/"))}
+    path = Path(name)
+    return {each.parts for each in (path.absolute(), path.parent.resolve() / path.name, path.resolve())}
+
+
+def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if parts == pattern:
+        return True
+    if not pattern:
+        return False
+    if pattern[0] == "**":
+        return len(pattern) == 1 or any(_matches(parts[n:], pattern[1:]) for n in range(len(parts)))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])

@@ -6,9 +6,7 @@ import os
 import re
 import reprlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Never, Self, get_args
 
 from pydantic import (
@@ -24,8 +22,7 @@ from pydantic import (
 from typing_extensions import TypeVar
 
 from bertcli.config import MOST, MOST_FOLDERS, MOST_ROWS, MOST_TOKENS
-from bertcli.system.remote import InputPath
-from bertcli.system.urls import check_url, is_remote, refuse_elsewhere
+from bertcli.system.urls import check_url, refuse_elsewhere
 
 
 def _expanded(path: str) -> str:
@@ -161,18 +158,18 @@ class Decoding(NamedTuple):
         return f"{self.section}.encoding"
 
 
-def fits(path: InputPath, name: str) -> bool:
-    """True if `name`, a path or a pattern of paths, means this file."""
-    own = str(path.resolve())
-    if is_remote(name):
-        return own == name or fnmatchcase(own, name)
-    given = Path(os.path.expanduser(name))
-    return own == str(given.resolve()) or fnmatchcase(own, str(given.parent.resolve() / given.name))
+_OPEN_THRESHOLD = re.compile(r"auto|precision=(0?\.\d+|1(\.0*)?)")
+"""A threshold that dev decides: by F1, or by a precision."""
 
 
-def own_encoding(path: InputPath, encodings: Mapping[str, str]) -> str | None:
-    """The encoding of the first name that means the file; None if no name does."""
-    return next((encoding for name, encoding in encodings.items() if fits(path, name)), None)
+def checked_threshold(value: Any) -> Any:
+    """The value of a threshold. Raises `ValueError` for what is none."""
+    numbers = value.values() if isinstance(value, dict) else [value]
+    are_shares = all(type(number) in (int, float) and 0 <= number <= 1 for number in numbers)
+    if value is None or are_shares or (isinstance(value, str) and _OPEN_THRESHOLD.fullmatch(value)):
+        return value
+    expected = "a number from 0 to 1, such a number for each label (label: 0.7), auto, or precision=0.95"
+    raise ValueError(f"expected {expected}; got {reprlib.repr(value)}")
 
 
 Number = TypeVar("Number", int, float)

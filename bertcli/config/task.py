@@ -1,7 +1,5 @@
 """The section `task` of a fine-tuning config: what its files hold, and what the model learns of it."""
 
-import re
-import reprlib
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -16,6 +14,7 @@ from bertcli.config.section import (
     Probability,
     Section,
     Tokens,
+    checked_threshold,
 )
 from bertcli.system.terminal import either
 from bertcli.tasks.registry import TASKS, import_task
@@ -34,27 +33,9 @@ Column = str | Annotated[int, Field(ge=0, strict=True)]  # strict: YAML's bare y
 """A column's name, or its number counted from 0."""
 PoolingMode = Literal["mean", "cls", "max"]
 WindowMode = Literal["first", "mean", "max"]
-_OPEN_THRESHOLD = re.compile(r"auto|precision=(0?\.\d+|1(\.0*)?)")
-"""A threshold that dev decides: by F1, or by a precision."""
-
-
-def _checked_threshold(value: Any) -> Any:
-    if value is None or (isinstance(value, str) and _OPEN_THRESHOLD.fullmatch(value)):
-        return value
-    numbers = value.values() if isinstance(value, dict) else [value]
-    if all(type(number) in (int, float) and 0 <= number <= 1 for number in numbers):  # true is no number
-        return value
-    raise ValueError(
-        "expected a number from 0 to 1, such a number for each label (label: 0.7), auto, or "
-        f"precision=0.95; got {reprlib.repr(value)}"
-    )
-
-
 Label = Annotated[str, BeforeValidator(lambda label: str(label) if isinstance(label, int) else label)]
 """A label as a key: YAML reads 1 as a number."""
-Threshold = Annotated[
-    Probability | dict[Label, Probability] | str | None, BeforeValidator(_checked_threshold)
-]
+Thresholds = Probability | dict[Label, Probability] | str | None
 ClassWeights = Literal["balanced"] | dict[Label, Annotated[Positive, Field(strict=True)]] | None
 
 
@@ -153,7 +134,7 @@ class TaskSettings(Section):
     positive_label: str | None = None
     """classification with two labels: the label whose F1 is the metric `f1`; null: the second one in the
     order of numbers by value, then words."""
-    threshold: Threshold = None
+    threshold: Annotated[Thresholds, BeforeValidator(checked_threshold)] = None
     """classification with two labels or `multi_label`: a label is given if its probability is at least this.
     With two labels this is the threshold of the positive label, or of the one that is named. null: the
     likelier one of two labels, and 0.5 with `multi_label`. auto: each evaluation finds the threshold of each

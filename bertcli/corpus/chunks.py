@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from bertcli.config.corpus import CorpusConfig
-from bertcli.config.section import fits
+from bertcli.config.corpus import CorpusConfig, fits
 from bertcli.corpus.documents import read_paragraphs, rules_used
 from bertcli.corpus.encodings import mark_note
 from bertcli.corpus.files import CorpusFile, by_source, corpus_files
@@ -139,10 +138,11 @@ class Chunk:
 
     A document may cover many chunks. Piece p of a chunk is the chunk's part of one document: paragraphs
     `starts[p]` to `starts[p + 1]` (or the end). Every piece but the last ends its document. The last piece
-    does so if `ends` is as long as `starts`.
+    does so if `ends` is as long as `starts`. The first piece begins its document unless the chunk `goes_on`.
     """
 
     source: int = 0
+    goes_on: bool = False
     paragraphs: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     ends: list[DocumentEnd] = field(default_factory=list)
@@ -188,7 +188,7 @@ def read_chunks(
                     if len(chunk.ends) < len(chunk.starts):
                         document.add(chunk.paragraphs[chunk.starts[-1] :])
                     yield chunk
-                    chunk, size = Chunk(file.source), 0
+                    chunk, size = Chunk(file.source, goes_on=len(chunk.ends) < len(chunk.starts)), 0
                 if len(chunk.starts) == len(chunk.ends):
                     chunk.starts.append(len(chunk.paragraphs))
                 chunk.paragraphs.append(paragraph)

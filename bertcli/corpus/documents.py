@@ -1,5 +1,6 @@
 """A corpus file -> the paragraphs (or sentences) of its documents, streamed."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -122,6 +123,8 @@ def _read_parquet(path: InputPath, corpus: CorpusConfig, progress: Progress) -> 
                 raise UserError(
                     f"{path}: no column {column!r}, got {names}; name the text's column in corpus.text_key"
                 )
+            if (same := schema.names.count(column)) > 1:
+                raise UserError(f"{path}: {same} columns have the name {column!r}; rename all but one")
             kind = schema.field(column).type
             if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
                 raise UserError(f"{path}: column {column!r} holds {kind}; text (string) was expected")
@@ -135,7 +138,7 @@ def _read_parquet(path: InputPath, corpus: CorpusConfig, progress: Progress) -> 
             f"{path}, row {row}, column {column!r}: not UTF-8 ({error.reason}); create the file again from "
             "its source"
         ) from None
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (arrow.ArrowException, OSError) as error:
         raise UserError(f"{path}: not a readable Parquet file: {error}") from None
     progress(path.stat().st_size)
 
@@ -153,6 +156,10 @@ _PROBE = " ".join(f"Aa {abbreviation}. Bb cc." for abbreviation in _ABBREVIATION
 """A text that sentencex splits differently for each set of rules, so that the splits identify the rules."""
 
 
+_WINDOW, _AGAIN = 16_384, 2048
+"""Characters of a window, and of its end. Hardly any paragraph with blanks is longer than a window."""
+
+
 def rules_used(language: str) -> str:
     """The language whose rules `sentencex` uses for `language`: the same language, or the nearest it has."""
     if language in _OWN_RULES:
@@ -166,5 +173,24 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
 
     `language` is a code from `config.corpus.language_code`.
     """
-    raw_sentences = sentencex.segment(language, paragraph)  # pyright: ignore[reportAttributeAccessIssue]
-    return [sentence for raw in raw_sentences if (sentence := raw.strip())]
+    return [sentence for raw in _segments(paragraph, language) if (sentence := raw.strip())]
+
+
+def _segments(paragraph: str, language: str) -> Iterator[str]:
+    """The sentences of sentencex, with the blanks between them.
+
+    Its time grows with the square of a text without blanks between sentences (Chinese, Japanese), so a long
+    paragraph is split window by window. The end of a window is split again in the next one, because quotation
+    marks and brackets that are open there decide where sentences end.
+    """
+    start, size = 0, _WINDOW
+    while start < len(paragraph):
+        window = paragraph[start : start + size]
+        found = list(sentencex.segment(language, window))  # pyright: ignore[reportAttributeAccessIssue]
+        if start + size >= len(paragraph):
+            yield from found
+            return
+        ends = itertools.accumulate(map(len, found[:-1]))
+        sure = sum(end <= size - _AGAIN for end in ends)
+        yield from found[:sure]
+        start, size = start + sum(map(len, found[:sure])), _WINDOW if sure else 2 * size

@@ -46,8 +46,8 @@ class ChunkEncoder:
         self._corpora = corpus.alone
         self._dtype = ids_dtype(tokenizer.vocab_size)
 
-    def __call__(self, source: int, paragraphs: list[str], starts: list[int]) -> EncodedChunk:
-        """Encode the paragraphs of a chunk of a source, whose pieces start at `starts`."""
+    def __call__(self, source: int, goes_on: bool, paragraphs: list[str], starts: list[int]) -> EncodedChunk:
+        """Encode what a `Chunk` holds."""
         corpus = self._corpora[source]
         sentences: list[str] = []
         bounds: list[int] = []
@@ -56,7 +56,8 @@ class ChunkEncoder:
             bounds.append(len(sentences))
             words.append(count_words(paragraphs[start:end]))
             if corpus.format == "sentences":
-                sentences += self._after_blanks(paragraphs[start:end])
+                follows = goes_on and start == 0
+                sentences += self._after_blanks(paragraphs[start:end], follows)
             else:
                 for paragraph in paragraphs[start:end]:
                     sentences += self._after_blanks(split_sentences(paragraph, corpus.language))
@@ -72,11 +73,15 @@ class ChunkEncoder:
             piece_words=np.array(words, np.int64),
         )
 
-    def _after_blanks(self, sentences: list[str]) -> list[str]:
-        """The sentences of a text; all but the first get a blank in front if the tokenizer marks blanks."""
+    def _after_blanks(self, sentences: list[str], follows: bool = False) -> list[str]:
+        """The sentences of a text; if the tokenizer marks blanks, all but the first get a blank in front.
+
+        `follows`: the first one does too, because text stands before it.
+        """
         if not self._cache.tokenizer.marks_blanks:
             return sentences
-        return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
+        first = 0 if follows else 1
+        return [*sentences[:first], *(f" {sentence}" for sentence in sentences[first:])]
 
 
 def encode_chunks(
@@ -88,7 +93,7 @@ def encode_chunks(
     """
     return in_processes(
         chunks,
-        lambda chunk: (chunk.source, chunk.paragraphs, chunk.starts),
+        lambda chunk: (chunk.source, chunk.goes_on, chunk.paragraphs, chunk.starts),
         ChunkEncoder,
         given=(folder if processes else tokenizer, corpus),
         processes=processes,

@@ -110,7 +110,7 @@ def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:
     refuse_special(path)
     found: Iterable[Path] = []
     if path.is_file():
-        yield CorpusFile(_full_name(path), path, listed=True)
+        yield CorpusFile(in_utf8(str(path.resolve())), path, listed=True)
     elif path.is_dir():
         found = [path]
     elif name in SAMPLES:
@@ -122,11 +122,11 @@ def _expand(name: str, outputs: Collection[Path]) -> Iterator[CorpusFile]:
         refuse_special(top)
         inside = (path for path in _below(top, outputs) if path.is_file())
         for file in inside if top.is_dir() else [top]:
-            yield CorpusFile(_full_name(file), file, listed=False)
+            yield CorpusFile(in_utf8(str(file.resolve())), file, listed=False)
 
 
-def _full_name(path: Path) -> str:
-    name = str(path.resolve())
+def in_utf8(name: str) -> str:
+    """The path `name`. Raises `UserError` if it is not UTF-8, so that no file could name it."""
     try:
         name.encode()
     except UnicodeEncodeError:

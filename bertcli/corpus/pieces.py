@@ -68,7 +68,7 @@ class Pieces:
                 with lock_file(self.logs / f"{piece}.lock", refusal, instead, patience=_PATIENCE):
                     self.stage.work(self.folder, piece)
         except UserError as refused:
-            error.write_text(str(refused), encoding="utf-8")
+            error.write_text(str(refused), encoding="utf-8", errors="backslashreplace")
 
 
 def datatrove_part(module: str) -> Any:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from bertcli.config.corpus import CorpusConfig
@@ -115,10 +115,18 @@ _FEWEST_DOCUMENTS = 20
 
 
 def layout_advice(files: Sequence[CorpusFile], corpus: CorpusConfig) -> list[Finding]:
-    """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece.
+    """Advice if files contradict `corpus.document`, `join_lines` or `format`; at most one piece a source.
 
-    Its `share` is the share of the files, among those that were read, that have this problem.
+    Its `share` is the share of the source's files, among those that were read, that have this problem.
     """
+    found: list[Finding] = []
+    for name, (own, source) in zip(corpus.source_names, by_source(files, corpus), strict=True):
+        where = f"source {name}: " if corpus.sources else ""
+        found += [replace(each, problem=f"{where}{each.problem}") for each in _layout_advice(own, source)]
+    return found
+
+
+def _layout_advice(files: Sequence[CorpusFile], corpus: CorpusConfig) -> list[Finding]:
     if corpus.format not in ("text", "sentences") or corpus.join_lines:
         return []
     looks = look_at_files(files, corpus)

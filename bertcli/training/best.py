@@ -7,7 +7,7 @@ from typing import Any
 
 from bertcli.config.task import TaskSettings
 from bertcli.folders.run_layout import RunLayout
-from bertcli.folders.sealed import find_damage
+from bertcli.folders.sealed import find_damage, is_intact, remove_own
 from bertcli.system.errors import UserError
 from bertcli.system.terminal import say
 from bertcli.training import ranks
@@ -69,7 +69,7 @@ class BestModel:
         """
         newest = newest_checkpoint(self._folder, say, usable)
         rows = heldout_rows(self._folder.metrics)
-        if self._folder.best.exists() and not rows:
+        if is_intact(newest_path(self._folder.best)) and not rows:
             raise _lost_evaluations(self._folder)
         if newest is None:
             return None
@@ -83,6 +83,15 @@ class BestModel:
         step = lost.step
         say(f"warning: {best} is damaged ({damage}); going back to before step {step} to train it again")
         return newest_checkpoint(self._folder, say, lambda state: usable(state) and state.step < step)
+
+    def forget_after(self, step: int, usable: Callable[[RunState], bool]) -> None:
+        """Remove what a run that goes on from `step` makes again and a later resume must not find: newer
+        `usable` checkpoints, and a best model with which no evaluation is left to compare."""
+        for checkpoint in self._folder.steps():
+            if is_intact(checkpoint) and (state := load_state(checkpoint)).step > step and usable(state):
+                remove_own(checkpoint)
+        if not any(row["step"] <= step for row in heldout_rows(self._folder.metrics)):
+            remove_own(newest_path(self._folder.best))
 
     def consider(self, step: int, scores: Scores, publish: Callable[[Path], None]) -> None:
         """Add an evaluation; if it is the best so far, `publish` the model to a folder; on every rank."""

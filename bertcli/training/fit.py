@@ -39,16 +39,19 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     Returns the last evaluation; None if there was none, or if the run had ended before.
     """
     model, optimizer, state = _load(run, prepared)
+    best = prepared.best
+    if best is not None:
+        ranks.on_first(lambda: best.forget_after(state.step, prepared.is_usable))
     every = max(each.logging.every_steps for each in (prepared.config, run.saved) if each is not None)
     rows = ranks.on_first(lambda: metrics_log.cut_back(run.folder.metrics, state.step, every, report=say))
     ranks.on_first(lambda: run.followers.start(prepared.config.logging.trackers))
-    if prepared.best is not None:
-        prepared.best.read(rows)
+    if best is not None:
+        best.read(rows)
     is_measured = not prepared.is_evaluated or metrics_log.has_evaluation(rows, state.step)
     if state.step >= prepared.steps and is_measured:
         say(f"{run.folder.root} is finished: {state.step} of {prepared.steps} steps")
         return None
-    if prepared.best is not None and prepared.best.is_settled:
+    if best is not None and best.is_settled:
         say(f"{run.folder.root} is finished: stopped early at step {state.step} of {prepared.steps}")
         return None
     for line in prepared.lines():
@@ -115,7 +118,8 @@ def _last_good(run: Run[Any], prepared: Prepared) -> Path | None:
 
     Raises `UserError` if that would train a finished run again.
     """
-    find = partial(newest_checkpoint, run.folder, say) if prepared.best is None else prepared.best.last_good
+    best = prepared.best
+    find = partial(newest_checkpoint, run.folder, say) if best is None else best.last_good
     checkpoint = find(prepared.is_usable)
     if checkpoint is None and is_intact(run.folder.model):
         raise UserError(

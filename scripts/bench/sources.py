@@ -6,7 +6,8 @@
 
 All take [--minutes 10] and [--plan]. A run has as many steps as `--minutes` hold by `bertcli estimate`, and
 those of one kind have as many as the first one; with `--plan` that is measured and nothing is trained.
-`temperature` trains a new model (`preset: mini`) of both folders and prints the held-out loss of each.
+`temperature` trains a new model (`preset: mini`) of both folders and prints the held-out loss of each, and
+the nats a word.
 `replay` goes on from a model with so many percent of general text among the rows, and prints nats a word
 before and after of both. `longer` goes on with rows of so many tokens, and prints the loss of masked words
 at the old length and at the new one, before and after; both models are read by `bertcli evaluate` on the
@@ -94,10 +95,29 @@ def planned(name: str, sections: dict[str, Any], options: argparse.Namespace, st
     return path if path.exists() else write(path, value | {"training": {"steps": steps}})
 
 
+def nats(options: argparse.Namespace, run: Path) -> Iterator[str]:
+    """The losses of `losses`, and those of each source in nats a word.
+
+    Each run has a vocabulary of its own, so its losses of a piece cannot be compared with another's.
+    """
+    yield from losses(options, run)
+    last = heldout(run)[-1]
+    tokens = json.loads(bertcli("prepare", run.with_name(f"{run.name}.yaml"), "--json"))["sources"]
+    for folder in options.texts:
+        words = sum(len(path.read_text().split()) for path in folder.iterdir())
+        pieces = sum(tokens[folder.name].values()) / words
+        loss = last[f"{folder.name}/mlm_loss"]
+        yield f"{folder.name}: {pieces:.3f} pieces a word, {pieces * loss:.3f} nats a word"
+
+
+def heldout(run: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [row for row in rows if row["split"] == "heldout"]
+
+
 def losses(_: argparse.Namespace, run: Path) -> Iterator[str]:
     """The held-out losses of a run, with those of each source."""
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    last = [row for row in rows if row["split"] == "heldout"][-1]
+    last = heldout(run)[-1]
     figures = [f"{name} {value:.3f}" for name, value in last.items() if name.endswith("mlm_loss")]
     yield f"{last['step']:,} steps, {', '.join(figures)}"
 
@@ -123,7 +143,7 @@ def lengths(options: argparse.Namespace, run: Path) -> Iterator[str]:
 
 
 SECTIONS = {"temperature": temperature, "replay": replay, "longer": longer}
-SAID = {"temperature": losses, "replay": gains, "longer": lengths}
+SAID = {"temperature": nats, "replay": gains, "longer": lengths}
 
 if __name__ == "__main__":
     main()

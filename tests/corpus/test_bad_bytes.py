@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bertcli.advice.init.kinds import detect_encoding
-from bertcli.config.corpus import CorpusConfig
+from bertcli.config.corpus import CorpusConfig, fits
 from bertcli.config.section import Decoding
 from bertcli.config.task import TaskSettings
 from bertcli.corpus import streams
@@ -189,6 +189,24 @@ def test_each_file_is_read_in_its_own_encoding(tmp_path: Path) -> None:
         files=[str(tmp_path)], encodings={str(paths[2]): "latin-1", f"{tmp_path}/old*.txt": "cp1252"}
     )
     assert [next(iter(read_paragraphs(path, corpus))) for path in paths] == ["Fluß"] * 3
+
+
+def test_a_pattern_of_encodings_means_the_files_that_it_means_in_files(tmp_path: Path) -> None:
+    below = tmp_path / "new" / "newer"
+    below.mkdir(parents=True)
+    (tmp_path / "old.txt").touch()
+    (below / "b.txt").touch()
+    (tmp_path / "link.doc").symlink_to(tmp_path / "old.txt")
+    for pattern, found in {
+        "*.txt": {"old.txt", "link.doc"},  # the file behind the link
+        "**/*.txt": {"old.txt", "b.txt", "link.doc"},
+        "new/**": {"b.txt"},
+        "*/*/b.txt": {"b.txt"},
+        "*.doc": {"link.doc"},
+        "old.txt": {"old.txt", "link.doc"},
+    }.items():
+        files = [tmp_path / "old.txt", below / "b.txt", tmp_path / "link.doc"]
+        assert {path.name for path in files if fits(path, f"{tmp_path}/{pattern}")} == found, pattern
 
 
 def name_of(data: bytes) -> str:

@@ -21,6 +21,7 @@ from bertcli.system import files
 from bertcli.system.errors import UserError
 from tests.corpus.builds import contents, make_config, silent, write_corpus_folder
 from tests.decided import tokenizer_config
+from tests.tokenizer.tokenizers_of import make_tokenizer_folder
 
 
 @pytest.fixture
@@ -50,6 +51,24 @@ def test_the_store_is_the_same_however_it_is_built(folder: Path, monkeypatch: py
     first, *others = built.values()
     assert len(first) == 1 + 1 + 1 + 3 + 8
     assert all(other == first for other in others)
+
+
+def test_chunks_change_no_piece_of_a_vocabulary_that_marks_blanks(folder: Path, monkeypatch):
+    path = make_tokenizer_folder("roberta", folder / "tokenizer")
+    given = tokenizer_config(path=str(path))
+    built = []
+    for number, characters in enumerate((1 << 18, 700)):
+        monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", characters)
+        config = make_config(
+            folder,
+            given,
+            format="sentences",
+            document="file",
+            heldout_fraction=0,
+            store=str(folder / str(number)),
+        )
+        built.append(contents(prepare_store(config, silent, processes=0).folder))
+    assert built[0] == built[1]
 
 
 def test_nothing_but_the_store_is_left(folder: Path):

@@ -108,6 +108,13 @@ def test_parquet_a_document_a_row(tmp_path: Path):
     assert documents(path, format="parquet", text_key="body") == [["one", "two"], ["three"]]
 
 
+def test_a_parquet_file_with_two_columns_of_a_name_is_refused(tmp_path: Path):
+    table = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a.parquet: 2 columns have the name 'text'; rename all but one"):
+        documents(tmp_path / "a.parquet", format="parquet")
+
+
 def test_a_parquet_text_that_is_not_utf_8_is_named_by_its_row(tmp_path: Path):
     texts = pyarrow.array([b"one", b"\xd4he cat"]).view(pyarrow.string())
     path = write_parquet(tmp_path / "a.parquet", text=texts)

@@ -113,3 +113,16 @@ def test_it_is_said_by_prepare_and_by_check_data(tmp_path: Path, paragraphs: lis
     assert said[0].startswith("warning: the text is hard-wrapped at about 72 characters")
     assert "set corpus.join_lines: true and corpus.document: file" in said[0]
     assert said[1] == "sentences: there are no rules for sv; those for en are used"
+
+
+def test_each_source_is_judged_by_its_own_keys(tmp_path: Path, paragraphs: list[str]) -> None:
+    one, two = books(tmp_path, paragraphs, 72, "\n\n")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(json.dumps({"text": each}) for each in paragraphs))
+    web = {"name": "web", "files": str(rows), "format": "jsonl"}
+    read_well = {"name": "books", "files": str(one), "format": "text"}
+    read_well |= {"join_lines": True, "document": "file"}
+    read_badly = {"name": "more", "files": str(two), "format": "text"}
+    corpus = CorpusConfig.model_validate({"sources": [web, read_well, read_badly], "format": "jsonl"})
+    (found,) = layout_advice(corpus_files(corpus), corpus)
+    assert found.problem.startswith("source more: the text is hard-wrapped at about 72 characters in 1 of 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,59 @@ def test_a_damaged_best_model_comes_again(
     assert again.scores is not None
     assert again.scores.loss == done.scores.loss
     assert (done.model / "model.safetensors").read_bytes() == weights
+
+
+class Killed(BaseException):
+    """The end of a process in the midst of a run, which has no time to save."""
+
+
+def die() -> None:
+    raise Killed
+
+
+def test_two_kills_before_the_first_checkpoint_are_no_loss(tmp_path: Path) -> None:
+    own = spam_config(
+        spam_files(tmp_path),
+        training={"epochs": 2},
+        evaluation={"every_steps": 2},
+        checkpoint={"every_steps": 50},
+    )
+    whole = own | {"output_dir": str(tmp_path / "whole")}
+    weights = (run(whole).model / "model.safetensors").read_bytes()
+    for row, split, resume in ((4, "heldout", False), (1, "train", True)):
+        with pytest.MonkeyPatch.context() as patch:
+            at_row(patch, row, die, split)
+            with pytest.raises(Killed):
+                run(own, resume=resume)
+    assert (run(own, resume=True).model / "model.safetensors").read_bytes() == weights
+
+
+def test_checkpoints_after_a_lost_best_model_are_not_taken_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = spam_config(
+        spam_files(tmp_path),
+        task={"metric": "loss"},
+        training={"epochs": 3},
+        evaluation={"every_steps": 5},
+        checkpoint={"every_steps": 4, "keep_last": 9},
+    )
+    done = run(own)
+    assert done.scores is not None
+    checkpoints, log = tmp_path / "run" / "checkpoints", tmp_path / "run" / "metrics.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    next(row for row in rows if (row["split"], row["step"]) == ("heldout", 5))["loss"] = 0.0  # the best
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    shutil.rmtree(checkpoints / "best")
+    with pytest.MonkeyPatch.context() as patch:
+        at_row(patch, 5, die, "heldout")
+        with pytest.raises(Killed):
+            run(own, resume=True)
+    assert {path.name for path in checkpoints.glob("step-*")} <= {"step-00000004", "step-00000005"}
+    again = run(own, resume=True)
+    assert "are lost" not in capsys.readouterr().err
+    assert again.scores is not None
+    assert again.scores.loss == done.scores.loss
 
 
 @pytest.mark.parametrize("kind", ["finetune", "pretrain"])

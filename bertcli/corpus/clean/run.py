@@ -32,6 +32,7 @@ from bertcli.corpus.clean.folder import (
 )
 from bertcli.corpus.clean.stages import EXAMPLES, STAGES, shown
 from bertcli.corpus.engines import Placing, run_stages
+from bertcli.corpus.files import in_utf8
 from bertcli.corpus.matching import output_paths
 from bertcli.corpus.pieces import LOGS
 from bertcli.corpus.sample import text_bytes
@@ -123,7 +124,7 @@ def _warnings(account: dict[str, Any], corpus: CorpusConfig) -> Iterator[str]:
 
 def _full_name(path: InputPath) -> str:
     """The path from the root; a link keeps its name, whose end says how the file is read."""
-    return str(path.absolute() if isinstance(path, Path) else path)
+    return in_utf8(str(path.absolute() if isinstance(path, Path) else path))
 
 
 @contextmanager

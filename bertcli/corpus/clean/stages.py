@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ TEXT = "text"
 EXAMPLES = 5
 """The most examples of a rule."""
 _PARTS = 16
+_OPEN = 64
+"""The most files that are open at a time."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -92,19 +95,20 @@ def count_lines(folder: Path, _: int) -> None:
     for source in range(plan.corpus.num_sources):
         if plan.clean.shared_lines is None:
             continue
-        arrays = [
-            np.load(folder / "mended" / f"{file:05}.lines.npy", mmap_mode="r")
-            for file, planned in enumerate(plan.files)
-            if planned.source == source
-        ]
+        own = [file for file, planned in enumerate(plan.files) if planned.source == source]
         for part in range(_PARTS):  # memory holds a sixteenth of all lines
-            some = [array[:, array[0] >> np.uint64(60) == np.uint64(part)] for array in arrays]
-            lines, owners = np.concatenate(some, axis=1)
+            lines, owners = np.concatenate([_some_lines(folder, file, part) for file in own], axis=1)
             # Copies of a document count once: else a page that occurs often would share all of its lines.
             once = np.unique(lines * _ODD + owners, return_index=True)[1]  # modulo 2^64
             hashes, counts = np.unique(lines[once], return_counts=True)
             shared[source] += hashes[counts >= plan.clean.shared_lines].tolist()
     write_json(folder / "shared.json", shared)
+
+
+def _some_lines(folder: Path, file: int, part: int) -> NDArray[np.uint64]:
+    """One part of `_PARTS` of a file's lines. The file is closed: a corpus may have more than may be open."""
+    array = np.load(folder / "mended" / f"{file:05}.lines.npy", mmap_mode="r")
+    return array[:, array[0] >> np.uint64(60) == np.uint64(part)]
 
 
 def judge_file(folder: Path, file: int) -> None:
@@ -162,8 +166,7 @@ def decide(folder: Path, _: int) -> None:
         similar[stays[again]] = 1.0
         stays = stays[~again]
     if plan.clean.near_copies is not None:
-        bands = [np.load(path, mmap_mode="r") for path in _judged(folder, "bands")]
-        pairs = candidates(np.concatenate([each[band] for each in bands])[stays] for band in range(BANDS))
+        pairs = candidates(_band(folder, band)[stays] for band in range(BANDS))
         shingles = _reader_of_shingles(folder, column(columns, "shingles"), starts)
         for near in near_copies(pairs, lambda number: shingles(stays[number]), plan.clean.near_copies):
             document = stays[near.document]
@@ -174,20 +177,26 @@ def decide(folder: Path, _: int) -> None:
     write_arrays(folder / "decided.npz", rules=rules, kept=kept, similar=similar)
 
 
-def _judged(folder: Path, what: str) -> list[Path]:
-    return [folder / "judged" / f"{file:05}.{what}.npy" for file in range(num_files(folder))]
+def _band(folder: Path, band: int) -> NDArray[np.uint64]:
+    """A band of the signature of each document; one file is open at a time."""
+    paths = [folder / "judged" / f"{file:05}.bands.npy" for file in range(num_files(folder))]
+    return np.concatenate([np.array(np.load(path, mmap_mode="r")[band]) for path in paths])
 
 
 def _reader_of_shingles(
     folder: Path, numbers: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> Callable[[int], NDArray[np.uint32]]:
     """A function that reads the shingles of a document from the disk; `numbers`: how many each has."""
-    arrays = [np.load(path, mmap_mode="r") for path in _judged(folder, "shingles")]
     ends = np.concatenate([[0], np.cumsum(numbers)])
+
+    @lru_cache(_OPEN)
+    def array(file: int) -> NDArray[np.uint32]:
+        return np.load(folder / "judged" / f"{file:05}.shingles.npy", mmap_mode="r")
 
     def read(document: int) -> NDArray[np.uint32]:
         file = int(np.searchsorted(starts, document, side="right")) - 1
-        return arrays[file][ends[document] - ends[starts[file]] : ends[document + 1] - ends[starts[file]]]
+        own = slice(ends[document] - ends[starts[file]], ends[document + 1] - ends[starts[file]])
+        return np.array(array(file)[own])
 
     return read
 

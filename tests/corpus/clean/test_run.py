@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,4 +247,35 @@ def test_a_text_in_another_language_than_its_config_says_is_not_lost_in_silence(
 def test_an_unreadable_file_is_said_without_a_traceback(config: Any, tmp_path: Path) -> None:
     (tmp_path / "dirty.jsonl").write_text('{"text": "one"}\n{"no": "text"}\n')
     with pytest.raises(UserError, match=r"dirty\.jsonl, line 2: no key 'text', got the keys no"):
+        cleaned(config, tmp_path / "out")
+
+
+def test_a_corpus_has_more_files_than_may_be_open(tmp_path: Path) -> None:
+    texts = tmp_path / "corpus"
+    texts.mkdir()
+    chapters = short_chapters()
+    for number in range(200):
+        (texts / f"{number}.txt").write_text(chapters[number % len(chapters)])
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 100, before[1]))
+    try:
+        account = cleaned(make_config(tmp_path, document="file"), tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert account["documents"] == 200
+    assert account["kept_documents"] <= len(chapters)
+
+
+def test_names_that_are_not_utf_8_are_refused_before_the_work(config: Any, tmp_path: Path) -> None:
+    own = tmp_path / "linked"
+    own.mkdir()
+    os.symlink(tmp_path / "dirty.jsonl", os.fsencode(own) + b"/caf\xe9.txt")
+    with pytest.raises(UserError, match=r"caf.udce9.*this path is not UTF-8"):
+        cleaned(make_config(tmp_path, files=[str(own)]), tmp_path / "out")
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_a_message_with_half_a_character_is_written(config: Any, tmp_path: Path) -> None:
+    (tmp_path / "dirty.jsonl").write_text('{"\\ud800": "one"}\n')
+    with pytest.raises(UserError, match=r"dirty\.jsonl, line 1: no key 'text', got the keys"):
         cleaned(config, tmp_path / "out")
