@@ -95,20 +95,26 @@ def finetune(config: Config, resume: bool = False, overwrite: bool = False) -> d
 
 @calls.call_of_torch
 def tune(
-    config: Config, minutes: float = 60.0, trials: int = 30, resume: bool = False, overwrite: bool = False
+    config: Config,
+    minutes: float | None = None,
+    trials: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Search for a better fine-tuning config, like `bertcli tune --json`.
 
-    Returns the recommended config's file as `config`, and what was tried. Arguments and errors are those of
+    Returns the recommended config's file as `config`, and what was tried. `minutes` and `trials` are limits;
+    None: those of the search that is resumed, or 60 and 30. Other arguments and errors are those of
     `pretrain`.
     """
     from bertcli.advice import tune as search
     from bertcli.training import ranks
 
-    given, trials = _given(config, resume, overwrite), calls.count("trials", trials)
-    limits = {"minutes": calls.positive("minutes", minutes), "trials": trials}
+    given = _given(config, resume, overwrite)
+    limit = None if minutes is None else calls.positive("minutes", minutes)
+    most = None if trials is None else calls.count("trials", trials)
     with ranks.joined():
-        return search.tune(given, resume=resume, overwrite=overwrite, **limits)
+        return search.tune(given, minutes=limit, trials=most, resume=resume, overwrite=overwrite)
 
 
 class Model:

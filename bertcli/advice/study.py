@@ -52,9 +52,10 @@ def search_space(optuna: Any, config: FinetuneConfig, plan: Plan) -> Space:
         RATE: (rate, real(0.3 * rate, 3 * rate, log=True)),
         EPOCHS: (epochs, real(epochs / 2, 3 * epochs, log=True)),
         ROWS: (rows, choice(sorted({max(1, rows // 2), rows, 2 * rows}))),
-        "training.layer_decay": (decay, real(min(0.7, decay), 1.0)),
-        "training.freeze_layers": (frozen, whole(0, max(frozen, most))),
     }
+    if plan.architecture.layer_groups is None:
+        space["training.layer_decay"] = decay, real(min(0.7, decay), 1.0)
+        space["training.freeze_layers"] = frozen, whole(0, max(frozen, most))
     model = plan.build()
     if isinstance(model, VectorModel) and "pooling" in import_task(task.type).keys:
         space["task.pooling"] = model.mode, choice(["mean", "cls", "max"])

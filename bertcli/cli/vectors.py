@@ -140,6 +140,9 @@ def similarity(
 
     if input_ is None and (vectors is not None or len(queries) < 2):
         raise UserError("give the texts to compare with: --input FILE, or further texts after the first one")
+    given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
+    if given == ["-"] and (input_ == "-" or others == ["-"]):
+        raise UserError("- is standard input, which can be read once; give one of the two as a file")
     settings = inputs.adapt_settings(
         settings_of_texts(),
         [text],
@@ -153,7 +156,6 @@ def similarity(
     embedder, folder = open_encoder(model, Compute(device, precision))
     cut = outputs.CutRows(folder)
     embedder = embedder.reading(cut, batch_size)
-    given, others = (queries, []) if input_ is not None else (queries[:1], queries[1:])
     asked = list(inputs.read_inputs(given, None, settings, report=say))
     queries_QD = embedder.matrix(asked, cut)
     examples = inputs.read_inputs(others, input_, settings, report=say, is_table=format_ != "auto")

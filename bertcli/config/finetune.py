@@ -56,11 +56,12 @@ class FinetuneTrainingConfig(LoopConfig[ByRecipe, ByMachine], Generic[ByRecipe, 
     early."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     """Learning rate of each layer as a share of the rate of the layer above it (Howard and Ruder 2018,
-    section 3.2)."""
+    section 3.2). Not for ALBERT, whose layers share their weights."""
     keep_layers: Count | None = None
     """Number of layers that the model starts with, evenly spaced among its own; null: all."""
     freeze_layers: Annotated[int, Field(ge=0, le=MOST)] = 0
-    """Number of lowest layers whose weights stay fixed; if it is over 0, the embeddings stay fixed too."""
+    """Number of lowest layers whose weights stay fixed; if it is over 0, the embeddings stay fixed too. Not
+    for ALBERT, whose layers share their weights."""
 
     @property
     def largest_batch(self) -> int:

@@ -3,6 +3,7 @@
 Older files name one layer in n that reads full rows; newer ones name the kind of every layer.
 """
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from bertcli.families.family import (
 _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
 _BASES = {_FULL: 160_000.0, _LOCAL: 10_000.0}
+_HIGHEST_BASE = 1e9
 _OLD_NAMES = {_FULL: "global", _LOCAL: "local"}
 """The kinds of layers in the keys of transformers 4."""
 _DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="head.norm")
@@ -41,7 +43,8 @@ def _layer_types(config: Keys) -> list[str]:
     if types is None:
         every = integer_key(config, "global_attn_every_n_layers", 3, above=0)
         return [_LOCAL if layer % every else _FULL for layer in range(number if type(number) is int else 0)]
-    if not isinstance(types, list) or len(types) != number or not {_FULL, _LOCAL}.issuperset(types):
+    known = isinstance(types, list) and all(kind in (_FULL, _LOCAL) for kind in types)
+    if not known or len(types) != number:
         raise ValueError(f"layer_types: expected {_FULL!r} or {_LOCAL!r} for each of the {number} layers")
     return types
 
@@ -55,8 +58,9 @@ def _base(config: Keys, kind: str) -> float:
     if rope.keys() - {"rope_type", "rope_theta"}:
         raise ValueError(f"{key}: {', '.join(rope)}: only rope_type and rope_theta are supported")
     base = rope.get("rope_theta", config.get(f"{old}_rope_theta", _BASES[kind]))
-    if type(base) not in (int, float) or not base > 1:
-        raise ValueError(f"{old}_rope_theta: {base!r} is not a number above 1")
+    if type(base) not in (int, float) or not 1 < base <= _HIGHEST_BASE:
+        shown = reprlib.repr(base)
+        raise ValueError(f"{old}_rope_theta: {shown} is not a number above 1 and up to {_HIGHEST_BASE:,.0f}")
     return float(base)
 
 

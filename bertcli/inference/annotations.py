@@ -1,5 +1,6 @@
 """Predicted entities -> the files of annotation tools, in which people correct them."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -171,7 +172,12 @@ def _brat_writer(folder: Path) -> Write:
         written += 1
         (text,) = example.texts
         given = _NO_NAME.sub("-", str(example.columns.get("document", ""))).strip("-.")
-        name = given if given and not (folder / f"{given}.txt").exists() else f"{written:06}"
+        numbers = (f"{number:06}" for number in itertools.count(written))
+        name = next(
+            name
+            for name in itertools.chain([given] if given else [], numbers)
+            if not ((folder / f"{name}.txt").exists() or (folder / f"{name}.ann").exists())
+        )
         lines = [
             f"T{number}\t{_BLANKS.sub('_', each.type)} {_fragments(text, each)}\n"
             for number, each in enumerate(entities, start=1)

@@ -82,10 +82,10 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str], settings: T
     """Raise `UserError` if evaluation examples have labels that the training file does not have."""
     if not labels:
         return
-    strange: dict[str, list[str]] = defaultdict(list)
+    known, strange = set(labels), defaultdict[str, list[str]](list)
     for example in examples:
         for label in example.names:
-            if label not in labels:
+            if label not in known:
                 strange[label].append(example.where)
     if not strange:
         return
@@ -104,13 +104,14 @@ def listed(labels: Sequence[str]) -> str:
 
 def kept_outputs(before: Sequence[str], after: Sequence[str]) -> str:
     """What became of a model's outputs with the labels `before`, in words."""
+    old, new = set(before), set(after)
     groups = {
-        "kept the outputs of": [label for label in after if label in before],
-        "new:": [label for label in after if label not in before],
-        "gone:": [label for label in before if label not in after],
+        "kept the outputs of": [label for label in after if label in old],
+        "new:": [label for label in after if label not in old],
+        "gone:": [label for label in before if label not in new],
     }
     line = "; ".join(f"{what} {listed(labels)}" for what, labels in groups.items() if labels)
-    return line if set(before) != set(after) else f"{line}, in another order"
+    return line if old != new else f"{line}, in another order"
 
 
 def _order(label: str) -> tuple[float, str]:

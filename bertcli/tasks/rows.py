@@ -98,18 +98,22 @@ def _parquet_rows(path: InputPath, parquet: Any, names: tuple[str, ...]) -> Iter
                 yield Row(f"{path}, row {number}", number, dict(zip(names, values, strict=True)))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, inner: bool = False) -> Any:
     """The value as JSON has it, so that it can be written again. Dates and decimals become text, and so do
     bytes in UTF-8, which some programs write for text. NaN, which pandas writes for a missing value, becomes
-    None."""
+    None. Other bytes stay; as an `inner` value of a list or a mapping they become hexadecimal numbers."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each, inner=True) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, inner=True) for each in value]
     if isinstance(value, bytes):
         try:
             return value.decode()
         except UnicodeDecodeError:
-            return value
+            return value.hex() if inner else value
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
-    return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 @contextmanager

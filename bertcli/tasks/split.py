@@ -192,7 +192,9 @@ def _placed(
     The keys go one by one to the side where the squared errors of the shares grow least. Each may then move,
     as long as this makes them smaller.
     """
-    total = sum(labels.values(), Labels())
+    total = Labels()
+    for own in labels.values():
+        total.update(own)
     weight = {label: 1.0 if label is not None else _WEIGHT_OF_ROWS for label in total}
     counts = [Labels() for _ in shares]
     sides: dict[Texts, int] = {}

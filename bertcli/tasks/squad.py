@@ -120,6 +120,8 @@ def _answers(row: Row, column: str, context: str) -> tuple[Answer, ...]:
                 f"{row.where}, column {column!r}: expected as many values of answer_start as of text"
             )
         value = [{"text": text, "answer_start": at} for text, at in zip(texts, starts, strict=True)]
+    if isinstance(value, dict):
+        value = [value]
     if value is None or isinstance(value, str | int | float) or (value and isinstance(value[0], str)):
         raise BadRow(
             f"{row.where}, column {column!r}: {str(value)[:40]!r} does not say where in the context the "

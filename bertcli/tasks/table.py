@@ -4,6 +4,7 @@ import difflib
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -159,7 +160,7 @@ def check_names(path: InputPath, names: Sequence[str]) -> tuple[str, ...]:
     if not any(name.strip() for name in names):
         raise UserError(f"{path}: the header is empty; expected the names of the columns")
     named = tuple(name.strip() or str(number) for number, name in enumerate(names))
-    twice = sorted({name for name in named if named.count(name) > 1})
+    twice = sorted(name for name, times in Counter(named).items() if times > 1)
     if twice:
         raise UserError(
             f"{path}: the header names {', '.join(map(repr, twice))} more than once; give each column "

@@ -141,14 +141,22 @@ def is_matrix(name: str, parameter: Tensor) -> bool:
     return is_hidden and parameter.ndim == 2
 
 
+_BELOW_LAYERS = ("body.embeddings.", "body.encoder.relative.")
+"""The parameters below the first layer; DeBERTa's table of distances is read by all layers."""
+_BESIDE_FIRST = "body.encoder.convolution."
+"""DeBERTa's convolution, whose output is added to that of the first layer."""
+
+
 def layer_rate_scale(name: str, decay: float, layers: int) -> float:
     """The factor of the learning rate of the parameter with this name (Howard and Ruder 2018, section 3.2).
 
     Each layer has `decay` times the factor of the layer above. Pooler and head have 1, the top layer has
-    `decay`, the embeddings have decay ** (layers + 1).
+    `decay`, the embeddings and the table of distances have decay ** (layers + 1).
     """
-    if name.startswith("body.embeddings."):
+    if name.startswith(_BELOW_LAYERS):
         return decay ** (layers + 1)
+    if name.startswith(_BESIDE_FIRST):
+        return decay**layers
     if name.startswith("body.encoder.layers."):
         return decay ** (layers - int(name.split(".")[3]))
     return 1.0
@@ -156,7 +164,7 @@ def layer_rate_scale(name: str, decay: float, layers: int) -> float:
 
 def freeze(model: nn.Module, layers: int) -> None:
     """Exclude the embeddings and the lowest `layers` layers from training; 0 freezes nothing."""
-    prefixes = ("body.embeddings.", *(f"body.encoder.layers.{i}." for i in range(layers)))
+    prefixes = (*_BELOW_LAYERS, _BESIDE_FIRST, *(f"body.encoder.layers.{i}." for i in range(layers)))
     for name, parameter in model.named_parameters():
         if layers and name.startswith(prefixes):
             parameter.requires_grad_(False)

@@ -58,8 +58,16 @@ def joined() -> Iterator[None]:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(own_device(torch.device("cuda")))
-    _store, rank, size = meet(TIMEOUT)
-    dist.init_process_group(backend, store=_store, rank=rank, world_size=size, timeout=TIMEOUT)
+    try:
+        _store, rank, size = meet(TIMEOUT)
+        dist.init_process_group(backend, store=_store, rank=rank, world_size=size, timeout=TIMEOUT)
+    except dist.DistError as error:
+        address = ":".join(os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT"))
+        why = str(error).splitlines()[0]
+        raise UserError(
+            f"the ranks could not meet at {address} (MASTER_ADDR, MASTER_PORT): {why}. "
+            "All ranks need the same address, of a machine that they reach and with a free port"
+        ) from None
     _groups.append(dist.group.WORLD)
     try:
         with nullcontext() if rank == 0 else _silence():

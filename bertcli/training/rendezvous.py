@@ -21,7 +21,7 @@ def read(name: str, default: int, least: int = 0) -> int:
     text = os.environ.get(name, "").strip()
     if not text:
         return default
-    if not (text.isdecimal() and int(text) >= least):
+    if not (text.isdecimal() and len(text) < 10 and int(text) >= least):
         raise UserError(
             f"{name}={text!a} in the environment: expected an integer of {least} or more, as set by "
             f"torchrun. Start the ranks with torchrun; or, to run one process: unset {name}"

@@ -56,6 +56,11 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
         keep_layers(model, config.training.keep_layers)
     if config.task.few_shot and "classifier" in report.new_heads and append_mean_layer(model):
         say("  one more layer, by which the head reads the mean of the tokens (task.few_shot)")
+    if model.architecture.layer_groups is not None and (frozen or config.training.layer_decay):
+        raise UserError(
+            "training.freeze_layers and training.layer_decay need layers with weights of their own, but the "
+            "layers of this model share theirs; leave both out"
+        )
     if frozen > model.architecture.layers:
         raise UserError(
             f"training.freeze_layers: {frozen}, but the model has only {model.architecture.layers} layers"

@@ -231,3 +231,10 @@ def test_what_it_refuses(
         UserError, match=r"optuna is not installed; the search needs: pip install 'bertcli\[tune\]'"
     ):
         tune(given)
+
+
+def test_python_resumes_a_search_with_its_own_limits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr("bertcli.advice.tune.tune", lambda config, **keys: given.append(keys) or {})
+    bertcli.tune(tmp_path, resume=True)
+    assert (given[0]["minutes"], given[0]["trials"]) == (None, None)

@@ -103,6 +103,8 @@ def test_texts_on_the_command_line(run_bertcli, folder: Path) -> None:
     ("arguments", "message"),
     [
         (["alone"], "give the texts to compare with: --input FILE, or further texts"),
+        (["-", "--input", "-"], "- is standard input, which can be read once"),
+        (["-", "-"], "- is standard input, which can be read once"),
         (["q", "--input", "FILE", "--vectors", "nowhere.npy"], "nowhere.npy: cannot be read"),
         (["q", "--input", "FILE", "--vectors", "FILE"], "is no .npy file of numbers"),
         (["q", "--input", "FILE", "--vectors", "wide.npy"], r"holds float32 of the shape \[8, 7\]"),

@@ -54,6 +54,15 @@ def test_a_table_has_the_texts_as_they_are(run_bertcli, models, tmp_path):
     assert {row["text"] for row in rows} == texts
 
 
+def test_a_column_named_probabilities_stays_as_it_is(run_bertcli, models, tmp_path):
+    (tmp_path / "pool.csv").write_text("text,probabilities\nthe cat sat,0.93\n")
+    given = ["suggest", models / "multi-label", tmp_path / "pool.csv", "-n", 1]
+    code, _, err = run_bertcli(*given, "--output", tmp_path / "next.csv")
+    assert (code, err) == (0, "")
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "next.csv").read_text()))
+    assert "probabilities.0" not in row
+
+
 def test_near_copies_are_never_both_suggested(run_bertcli, models, tmp_path):
     rows = [{"text": text, "of": number} for number, text in enumerate(TEXTS)]
     copies = [{"text": f"{text.upper()} !", "of": number} for number, text in enumerate(TEXTS)]

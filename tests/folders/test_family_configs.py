@@ -91,6 +91,8 @@ REFUSED = [
     ("modernbert", {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_parameters: "),
     ("modernbert", {"rope_parameters": {"full_attention": {"factor": 2.0}}}, "rope_parameters: factor"),
     ("modernbert", {"rope_parameters": None, "local_rope_theta": None}, "local_rope_theta: None"),
+    ("modernbert", {"rope_parameters": None, "local_rope_theta": 10**400}, "local_rope_theta: 1000"),
+    ("modernbert", {"layer_types": [{}, {}, {}]}, "layer_types: expected 'full_attention' or"),
 ]
 
 

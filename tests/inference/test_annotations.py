@@ -77,6 +77,8 @@ def test_documents_of_brat_have_their_names_or_numbers(tmp_path: Path) -> None:
     assert lines == "T1\tPER 2 5\tMia\nT2\tcreative_work 6 11;12 14\tlives in\nT3\tLOC 15 19\tOslo\n"
     *_, last = read(folder, words(format="spans"))
     assert [each[:2] for each in last.mentions] == [each[:2] for each in FOUND]
+    numbered = [marked(document=name) for name in ("000002", "x", "x", "000002", "000004")]
+    assert len([*written("brat", tmp_path / "more", *numbered).glob("*.txt")]) == len(numbered)
 
 
 def test_offsets_count_what_the_tool_counts(tmp_path: Path) -> None:

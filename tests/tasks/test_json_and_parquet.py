@@ -152,6 +152,14 @@ def test_parquet_of_bytes_and_of_numbers_that_are_none(tmp_path: Path):
         read(path, settings(text="image"))
 
 
+def test_what_parquet_holds_in_lists_and_structs_can_be_written_as_json(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    meta = {"when": datetime.date(2024, 1, 2), "scores": [1.0, float("nan")], "image": b"\xff"}
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"], "label": ["x"], "meta": [meta]}), path)
+    (example,) = read(path)
+    assert example.columns["meta"] == {"when": "2024-01-02", "scores": [1.0, None], "image": "ff"}
+
+
 def test_a_damaged_parquet_file(tmp_path: Path):
     path = write(tmp_path / "a.parquet", "text\tlabel\n")
     with pytest.raises(UserError, match=r"a.parquet: not a readable Parquet file"):

@@ -124,6 +124,7 @@ def row(**values: object) -> dict[str, object]:
     [
         {"text": ["Anna"], "answer_start": [6]},
         [{"text": "Anna", "answer_start": 6}],
+        {"text": "Anna", "answer_start": 6},
         '{"text": ["Anna"], "answer_start": [6]}',
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from bertcli.system.errors import UserError
@@ -44,6 +46,7 @@ def test_one_process_or_none_named_is_one(monkeypatch: pytest.MonkeyPatch, size:
         ("LOCAL_RANK", "x", "LOCAL_RANK='x'"),
         ("MASTER_ADDR", "", "but not MASTER_ADDR"),
         ("MASTER_PORT", "http", "MASTER_PORT='http'"),
+        ("WORLD_SIZE", "9" * 5000, "WORLD_SIZE='9999"),
         ("MASTER_PORT", "99999", "MASTER_PORT=99999 .* at most 65535"),
     ],
 )
@@ -53,3 +56,14 @@ def test_junk_is_one_message(monkeypatch: pytest.MonkeyPatch, name: str, value: 
     monkeypatch.setenv(name, value)
     with pytest.raises(UserError, match=message), ranks.joined():
         pass
+
+
+def test_ranks_that_cannot_meet_are_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for name, value in (GOOD | {"RANK": "0", "LOCAL_RANK": "0", "MASTER_PORT": str(port)}).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(UserError, match=rf"could not meet at localhost:{port}"), ranks.joined():
+            pass

@@ -21,6 +21,7 @@ from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.training.loop import LoopSettings, train
 from bertcli.training.optimizer import build_optimizer
 from bertcli.training.scores import StepReport
+from tests.families.published import family_folder
 from tests.finetunes import rows_but_times, run, spam_config, spam_files
 from tests.folders.folders import LABELS, ODD, SETTINGS, head_of, tiny_tokenizer
 from tests.labeled_examples import draw_examples
@@ -110,6 +111,15 @@ def test_the_rate_is_decided_from_the_weights_and_kept(config: dict[str, Any], t
     saved = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["training"]
     assert saved["learning_rate"] == pytest.approx(1.4e-3, rel=0.1)  # 32 wide, weights of 0.0176
     assert saved["optimizer"] == "adamw"
+
+
+def test_layers_that_share_their_weights_are_not_frozen_one_by_one(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    config["model"] = str(family_folder("albert", tmp_path / "albert"))
+    for keys in ({"freeze_layers": 1}, {"layer_decay": 0.5}):
+        with pytest.raises(UserError, match="the layers of this model share theirs; leave both out"):
+            run(config | {"training": config["training"] | keys})
 
 
 @pytest.mark.parametrize("layers", [0, 1, 2])

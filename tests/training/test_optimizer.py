@@ -210,3 +210,8 @@ def test_larger_weights_and_narrower_models_are_finetuned_faster(
         for name, parameter in model.named_parameters():
             parameter.normal_(std=1.0 if "embeddings" in name or parameter.ndim == 1 else std)
     assert finetuning_rate(model) == pytest.approx(rate, rel=0.05)
+
+
+def test_what_all_layers_of_deberta_read_is_frozen_below_them() -> None:
+    names = ("body.encoder.relative.table.weight", "body.encoder.convolution.dense.weight")
+    assert [layer_rate_scale(name, decay=0.5, layers=3) for name in names] == [0.0625, 0.125]
