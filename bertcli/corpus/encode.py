@@ -46,7 +46,9 @@ class ChunkEncoder:
         self._corpora = corpus.alone
         self._dtype = ids_dtype(tokenizer.vocab_size)
 
-    def __call__(self, source: int, goes_on: bool, paragraphs: list[str], starts: list[int]) -> EncodedChunk:
+    def __call__(
+        self, source: int, paragraphs: list[str], starts: list[int], goes_on: bool = False
+    ) -> EncodedChunk:
         """Encode what a `Chunk` holds."""
         corpus = self._corpora[source]
         sentences: list[str] = []
@@ -93,7 +95,7 @@ def encode_chunks(
     """
     return in_processes(
         chunks,
-        lambda chunk: (chunk.source, chunk.goes_on, chunk.paragraphs, chunk.starts),
+        lambda chunk: (chunk.source, chunk.paragraphs, chunk.starts, chunk.goes_on),
         ChunkEncoder,
         given=(folder if processes else tokenizer, corpus),
         processes=processes,
