@@ -213,7 +213,7 @@ def transplant(
     vocabulary.check_padding(folder, new)
     origins = find_origins(old, new)
     change = vocabulary.transplanted(origins, run.seed)
-    if dropped := vocabulary.write_with_vocabulary(folder, out, new, change=change):
+    if dropped := vocabulary.write_with_vocabulary(folder, out, new, change=change, is_new=True):
         say(f"{fill.DROPPED}: {', '.join(dropped)}")
     if json_:
         print(json.dumps({"folder": str(out), "vocab_size": new.vocab_size, **origins.counts}))

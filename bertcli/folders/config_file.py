@@ -14,9 +14,11 @@ from bertcli.families.tokenizers import TOKENIZERS
 from bertcli.model.architecture import Architecture, first_std
 from bertcli.objectives.registry import MLM, Objective
 from bertcli.system.errors import UserError
-from bertcli.system.formats import read_json
+from bertcli.system.formats import read_json, read_json_if_there
 from bertcli.tokenizer.tokenizer import Tokenizer
 
+NEW_VOCABULARY = "bertcli_new_vocabulary"
+"""The key of a `config.json` that says: this vocabulary is new to the model, which has not learned it yet."""
 _MOST_LAYERS = 1000
 """The upper limit of `layers`: a larger model could not be built, not even without values."""
 
@@ -63,6 +65,13 @@ def to_architecture(config: Mapping[str, Any], where: str) -> Architecture:
     if problems:
         raise UserError("\n  ".join([f"{where}:", *problems]))
     return Architecture(**values)
+
+
+def learns_anew(init_from: str | None) -> bool:
+    """True if a run with this `model.init_from` has its vocabulary to learn; None: a new model."""
+    if init_from is None:
+        return True
+    return read_json_if_there(Path(init_from) / "config.json").get(NEW_VOCABULARY) is True
 
 
 def find_family(config: Mapping[str, Any], where: str) -> Family:

@@ -1,6 +1,6 @@
 """A model folder and another vocabulary -> a folder with the model's tables for that vocabulary."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
 from bertcli.folders import convert, locate, model_files, sealed
-from bertcli.folders.config_file import read_architecture
+from bertcli.folders.config_file import NEW_VOCABULARY, read_architecture
 from bertcli.system.errors import UserError
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.tokenizer.transplant import Origins
@@ -21,12 +21,15 @@ Change = Callable[[Tensor], Tensor]
 results, so that embeddings that a generator shares stay equal in both folders."""
 
 
-def write_with_vocabulary(source: Path, destination: Path, tokenizer: Tokenizer, change: Change) -> list[str]:
+def write_with_vocabulary(
+    source: Path, destination: Path, tokenizer: Tokenizer, change: Change, is_new: bool = False
+) -> list[str]:
     """Write the model of `source` with another vocabulary to `destination`, a new folder or an empty one.
 
     `change` is applied to the word embeddings and to the bias of the MLM head, also to those of the generator
     of replaced words. The differences between the embeddings of both models are not written, because they
-    follow from the two tables. Returns the names of the weights that are dropped: those of heads that no
+    follow from the two tables. `is_new`: no piece keeps its meaning for sure, which `config.json` notes
+    (`NEW_VOCABULARY`). Returns the names of the weights that are dropped: those of heads that no
     class of transformers holds with the rest.
 
     Raises:
@@ -34,15 +37,19 @@ def write_with_vocabulary(source: Path, destination: Path, tokenizer: Tokenizer,
     """
 
     def fill(partial: Path) -> list[str]:
-        dropped = _write(source, partial, tokenizer, change=change)
+        notes = {NEW_VOCABULARY: True} if is_new else {}
+        dropped = _write(source, partial, tokenizer, change=change, notes=notes)
         if (source / locate.GENERATOR).is_dir():
-            _write(source / locate.GENERATOR, partial / locate.GENERATOR, tokenizer, change=change)
+            own = source / locate.GENERATOR
+            _write(own, partial / locate.GENERATOR, tokenizer, change=change, notes=notes)
         return dropped
 
     return sealed.write_new(destination, fill)
 
 
-def _write(source: Path, destination: Path, tokenizer: Tokenizer, change: Change) -> list[str]:
+def _write(
+    source: Path, destination: Path, tokenizer: Tokenizer, change: Change, notes: Mapping[str, Any]
+) -> list[str]:
     read = convert.with_heads(model_files.read_model_files(source))
     model = cast(Any, read.model)
     words: nn.Embedding = model.body.embeddings.word
@@ -50,7 +57,8 @@ def _write(source: Path, destination: Path, tokenizer: Tokenizer, change: Change
     if hasattr(model, "mlm_head"):
         model.mlm_head.bias = Parameter(change(model.mlm_head.bias.detach()))
     model.architecture = replace(model.architecture, vocab_size=len(words.weight))
-    model_files.write_model_files(destination, model, tokenizer, declared=read.declared)
+    declared = replace(read.declared, keys={**read.declared.keys, **notes})
+    model_files.write_model_files(destination, model, tokenizer, declared=declared)
     return read.report.dropped()
 
 

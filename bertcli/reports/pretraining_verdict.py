@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertcli.config.run import PretrainRecipe
+from bertcli.families.registry import fresh_of
+from bertcli.folders.config_file import learns_anew
 from bertcli.model.architecture import Architecture
 from bertcli.objectives.base import Reference
 from bertcli.objectives.learner import MARGIN, learner_of
@@ -75,12 +77,12 @@ def _on_worse(loss: float, term: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _advice(config: PretrainRecipe, sizes: Architecture) -> Iterator[str]:
-    training, fresh = config.training, config.model.init_from is None
-    factor = config.model.fresh.rate if fresh else TRAINED
+    training, anew = config.training, learns_anew(config.model.init_from)
+    factor = fresh_of(sizes.family).rate if anew else TRAINED
     usual = peak_rate(sizes.layers, sizes.hidden, training.optimizer, factor=factor)
     if not usual / 5 <= training.learning_rate <= usual * 2:
         yield f"training.learning_rate is {training.learning_rate:g}, auto takes {usual:g}"
-    if fresh and (training.steps or 0) < PLATEAU_STEPS:
+    if anew and (training.steps or 0) < PLATEAU_STEPS:
         yield (
             f"training.steps is {training.steps:,}, and a new model takes up to {PLATEAU_STEPS} until "
             "it uses context"

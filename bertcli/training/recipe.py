@@ -19,7 +19,7 @@ from bertcli.corpus.matching import given_tokenizer, load_given_tokenizer, outpu
 from bertcli.corpus.sample import count_characters, text_bytes
 from bertcli.families.family import FamilyName, Fresh
 from bertcli.families.registry import FAMILIES, fresh_of
-from bertcli.folders.config_file import read_architecture
+from bertcli.folders.config_file import learns_anew, read_architecture
 from bertcli.folders.init_from import check_teacher
 from bertcli.folders.locate import check_generator, locate_init_from
 from bertcli.objectives.registry import OBJECTIVES
@@ -139,13 +139,13 @@ def _fresh(config: PretrainConfig) -> Fresh:
 def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict[tuple[str, str], Any]:
     """Section and key -> value, for all `KEYS` except the vocabulary size."""
     layers, hidden = _sizes(config)
-    fresh, length = config.model.init_from is None, config.data.max_length
+    anew, length = learns_anew(config.model.init_from), config.data.max_length
     batch_size, steps = _batch_size_and_steps(config, text_tokens)
     times_read = steps * mean_of(batch_size) * length / max(1.0, text_tokens)
     parameters = 12 * layers * hidden**2 + vocab_size * hidden
     memorizes = times_read >= 10 and parameters > text_tokens
-    starts_anew = fresh and not _starts_like_teacher(config, hidden)
-    factor = config.model.fresh.rate if fresh else TRAINED
+    starts_anew = anew and not _starts_like_teacher(config, hidden)
+    factor = _fresh(config).rate if anew else TRAINED
     given = config.training.optimizer
     optimizer = given if given != "auto" else "muon" if starts_anew else "adamw"
     return {
@@ -154,7 +154,7 @@ def _values(config: PretrainConfig, vocab_size: int, text_tokens: float) -> dict
         ("training", "learning_rate"): peak_rate(layers, hidden, optimizer, factor=factor),
         ("training", "warmup_steps"): min(10_000, round(0.08 * steps)),
         ("data", "mask_rate"): _mask_rate(config),
-        ("model", "dropout"): 0.1 if memorizes or not fresh else 0.0,
+        ("model", "dropout"): 0.1 if memorizes or not anew else 0.0,
     }
 
 
@@ -166,9 +166,9 @@ def _starts_like_teacher(config: PretrainConfig, hidden: int) -> bool:
 
 
 def _mask_rate(config: PretrainConfig) -> float:
-    if config.model.init_from is not None or config.distillation is not None:
+    if config.distillation is not None or not learns_anew(config.model.init_from):
         return 0.15
-    return config.model.fresh.mask_rate or 0.4
+    return _fresh(config).mask_rate or 0.4
 
 
 def _vocab_size(config: PretrainConfig, num_bytes: float) -> int:

@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers
 
+from bertcli.folders.config_file import learns_anew
 from bertcli.folders.model_folder import load_model_folder
 from bertcli.tokenizer.transplant import find_origins
 from tests.families.published import FAMILY_TYPES, family_folder
@@ -34,6 +35,7 @@ def test_the_folder_is_a_model_that_transformers_reads(tmp_path: Path, corpus: P
     config, out = config_of(corpus, tmp_path, vocab_size=320), tmp_path / "out"
     result = run_cli("transplant", source, config, out, "--json")
     assert result.returncode == 0, result.stderr
+    assert [learns_anew(str(each)) for each in (source, out)] == [False, True]
     before, after = (load_model_folder(each, pairs=False) for each in (source, out))
     said, old, new = json.loads(result.stdout), before.tokenizer, after.tokenizer
     origins = find_origins(old, new)

@@ -13,10 +13,12 @@ from bertcli.config.run import PretrainRecipe, with_decisions_of
 from bertcli.config.schema import PretrainConfig
 from bertcli.config.section import AUTO
 from bertcli.corpus.build import prepare_store
+from bertcli.folders.config_file import NEW_VOCABULARY
 from bertcli.system.errors import UserError
 from bertcli.training.recipe import KEYS, decide_recipe
 from tests.finetunes import write_model
 from tests.small_runs import run_cli, write_config
+from tests.tokenizer.tokenizers_of import change_json
 
 
 def decide(
@@ -89,6 +91,15 @@ def test_a_trained_model_goes_on_gently(tmp_path: Path, megabyte: str) -> None:
     assert config.training.learning_rate == pytest.approx(0.2 * 0.6 * fresh.training.learning_rate, rel=0.1)
     assert (config.data.mask_rate, config.model.dropout) == (0.15, 0.1)
     assert config.tokenizer.vocab_size == 5 + 2 * 68
+
+
+def test_a_model_with_a_new_vocabulary_learns_as_a_new_one(tmp_path: Path, megabyte: str) -> None:
+    model = write_model(tmp_path / "bert")
+    change_json(model / "config.json", **{NEW_VOCABULARY: True})
+    fresh = decide(tmp_path, [megabyte], model={"layers": 2, "hidden": 32})
+    config = decide(tmp_path, [megabyte], model={"init_from": str(model)})
+    assert config.training == fresh.training
+    assert (config.data.mask_rate, config.model.dropout) == (fresh.data.mask_rate, fresh.model.dropout)
 
 
 def test_epochs_make_the_steps_that_rows_follow_from(tmp_path: Path, megabyte: str) -> None:
