@@ -23,9 +23,11 @@ def config(type: str = "classification", **task: Any) -> FinetuneConfig:
     return check_config(FinetuneConfig, {"output_dir": "o", "model": "m", "task": section}, "test")
 
 
-def plan(given: FinetuneConfig, length: int = 30, layers: int = 6, model: Any = None) -> Any:
+def plan(
+    given: FinetuneConfig, length: int = 30, layers: int = 6, groups: int | None = None, model: Any = None
+) -> Any:
     training = SimpleNamespace(learning_rate=1e-4)
-    sizes = SimpleNamespace(layers=layers, usable_positions=100)
+    sizes = SimpleNamespace(layers=layers, layer_groups=groups, usable_positions=100)
     return SimpleNamespace(training=training, architecture=sizes, length=length, build=lambda: model)
 
 
@@ -59,6 +61,12 @@ def test_the_space_is_narrow_and_around_the_given_config() -> None:
     assert space[ROWS][1].choices == (16, 32, 64)
     assert space["training.freeze_layers"][1].high == 3
     assert all(values._contains(values.to_internal_repr(value)) for value, values in space.values())
+
+
+def test_layers_that_share_their_weights_are_not_searched() -> None:
+    keys = {"training.freeze_layers", "training.layer_decay"}
+    assert keys <= space_of(config()).keys()
+    assert not keys & space_of(config(), groups=1).keys()
 
 
 def test_the_length_is_searched_where_a_row_is_full() -> None:
