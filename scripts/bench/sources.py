@@ -135,6 +135,7 @@ def lengths(options: argparse.Namespace, run: Path) -> Iterator[str]:
     old, new = trained_length(options.model), trained_length(run / "model")
     for name, model, length in (
         ("before", options.model, old),
+        ("before", options.model, new),
         ("after", run, old),
         ("after", run, new),
     ):
