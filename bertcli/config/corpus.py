@@ -267,17 +267,18 @@ class CleanConfig(Section):
 def fits(path: InputPath, name: str) -> bool:
     """True if `name`, a path or a pattern of paths, means this file. As in `corpus.files`, * stays within a
     folder, and ** means folders of any depth."""
-    given = _spellings(name if is_remote(name) else os.path.expanduser(name))
-    return any(_matches(own, each) for own in _spellings(str(path)) for each in given)
+    given = name if is_remote(name) else str(Path(os.path.expanduser(name)).absolute())
+    return any(_matches(own, each) for own in _spellings(str(path.absolute())) for each in _spellings(given))
 
 
-@lru_cache(1 << 16)
+@lru_cache(1 << 16)  # every file is compared with every name
 def _spellings(name: str) -> set[tuple[str, ...]]:
-    """The parts of a path as it is written, and without links in it or in its folder."""
+    """The parts of a URL; those of a path from the root as it is written, and without links in it or in its
+    folder."""
     if is_remote(name):
         return {tuple(name.split("/"))}
     path = Path(name)
-    return {each.parts for each in (path.absolute(), path.parent.resolve() / path.name, path.resolve())}
+    return {each.parts for each in (path, path.parent.resolve() / path.name, path.resolve())}
 
 
 def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:

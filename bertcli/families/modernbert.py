@@ -24,6 +24,7 @@ _LAYER = "model.layers.{}."
 _FULL, _LOCAL = "full_attention", "sliding_attention"
 _BASES = {_FULL: 160_000.0, _LOCAL: 10_000.0}
 _HIGHEST_BASE = 1e9
+"""The upper limit of a rotary base, as in `model.rotary_base`."""
 _OLD_NAMES = {_FULL: "global", _LOCAL: "local"}
 """The kinds of layers in the keys of transformers 4."""
 _DENSE_HEAD = Head("classifier", dense="head.dense", activation="gelu", norm="head.norm")

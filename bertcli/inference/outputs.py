@@ -124,7 +124,7 @@ def _is_formula(cell: str) -> bool:
 
 def _cells(row: Mapping[str, Any], between: str) -> Iterator[tuple[str, str]]:
     for name, value in row.items():
-        if name == "probabilities" and isinstance(value, Mapping | list):  # not a column of the user's
+        if name == "probabilities" and isinstance(value, Mapping | list):  # else it is a user's column
             numbered = value if isinstance(value, Mapping) else dict(enumerate(value))
             yield from ((f"{name}.{key}", str(probability)) for key, probability in numbered.items())
         elif isinstance(value, list) and all(isinstance(part, str) for part in value):

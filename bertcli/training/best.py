@@ -85,8 +85,11 @@ class BestModel:
         return newest_checkpoint(self._folder, say, lambda state: usable(state) and state.step < step)
 
     def forget_after(self, step: int, usable: Callable[[RunState], bool]) -> None:
-        """Remove what a run that goes on from `step` makes again and a later resume must not find: newer
-        `usable` checkpoints, and a best model with which no evaluation is left to compare."""
+        """Before a run goes on from `step`: remove what it makes again, so that no later resume takes it.
+
+        These are the newer `usable` checkpoints, and the best model if its evaluation was after `step` and no
+        earlier one is left in the log.
+        """
         for checkpoint in self._folder.steps():
             if is_intact(checkpoint) and (state := load_state(checkpoint)).step > step and usable(state):
                 remove_own(checkpoint)

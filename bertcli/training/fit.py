@@ -40,7 +40,7 @@ def take_steps(run: Run[Any], prepared: Prepared) -> Scores | None:
     """
     model, optimizer, state = _load(run, prepared)
     best = prepared.best
-    if best is not None:
+    if best is not None and run.resume:
         ranks.on_first(lambda: best.forget_after(state.step, prepared.is_usable))
     every = max(each.logging.every_steps for each in (prepared.config, run.saved) if each is not None)
     rows = ranks.on_first(lambda: metrics_log.cut_back(run.folder.metrics, state.step, every, report=say))

@@ -6,13 +6,14 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertcli.system.errors import UserError
 from bertcli.training.train import finetune_parts
 from tests.faults import at_row, terminate
-from tests.finetunes import checked, run, spam_config, spam_files
+from tests.finetunes import Killed, checked, kill_at, run, spam_config, spam_files
 from tests.small_runs import small_config, write_config
 
 
@@ -35,17 +36,22 @@ def test_sigterm_in_the_last_step_of_a_seed_begins_no_other(tmp_path: Path) -> N
     assert sorted(path.name for path in (tmp_path / "run").glob("seed-*")) == ["seed-3", "seed-notes"]
 
 
-@pytest.mark.parametrize("damage", ["flip", "remove"])
-def test_a_damaged_best_model_comes_again(
-    tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = spam_config(
-        spam_files(tmp_path),
+def with_many_checkpoints(folder: Path) -> dict[str, Any]:
+    """The config of a run that keeps all of its checkpoints."""
+    return spam_config(
+        spam_files(folder),
         task={"metric": "loss"},
         training={"epochs": 3},
         evaluation={"every_steps": 5},
         checkpoint={"every_steps": 4, "keep_last": 9},
     )
+
+
+@pytest.mark.parametrize("damage", ["flip", "remove"])
+def test_a_damaged_best_model_comes_again(
+    tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = with_many_checkpoints(tmp_path)
     done = run(own)
     assert done.scores is not None
     weights = (done.model / "model.safetensors").read_bytes()
@@ -66,14 +72,6 @@ def test_a_damaged_best_model_comes_again(
     assert (done.model / "model.safetensors").read_bytes() == weights
 
 
-class Killed(BaseException):
-    """The end of a process in the midst of a run, which has no time to save."""
-
-
-def die() -> None:
-    raise Killed
-
-
 def test_two_kills_before_the_first_checkpoint_are_no_loss(tmp_path: Path) -> None:
     own = spam_config(
         spam_files(tmp_path),
@@ -85,7 +83,7 @@ def test_two_kills_before_the_first_checkpoint_are_no_loss(tmp_path: Path) -> No
     weights = (run(whole).model / "model.safetensors").read_bytes()
     for row, split, resume in ((4, "heldout", False), (1, "train", True)):
         with pytest.MonkeyPatch.context() as patch:
-            at_row(patch, row, die, split)
+            kill_at(patch, split, row)
             with pytest.raises(Killed):
                 run(own, resume=resume)
     assert (run(own, resume=True).model / "model.safetensors").read_bytes() == weights
@@ -94,13 +92,7 @@ def test_two_kills_before_the_first_checkpoint_are_no_loss(tmp_path: Path) -> No
 def test_checkpoints_after_a_lost_best_model_are_not_taken_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = spam_config(
-        spam_files(tmp_path),
-        task={"metric": "loss"},
-        training={"epochs": 3},
-        evaluation={"every_steps": 5},
-        checkpoint={"every_steps": 4, "keep_last": 9},
-    )
+    own = with_many_checkpoints(tmp_path)
     done = run(own)
     assert done.scores is not None
     checkpoints, log = tmp_path / "run" / "checkpoints", tmp_path / "run" / "metrics.jsonl"
@@ -109,7 +101,7 @@ def test_checkpoints_after_a_lost_best_model_are_not_taken_again(
     log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     shutil.rmtree(checkpoints / "best")
     with pytest.MonkeyPatch.context() as patch:
-        at_row(patch, 5, die, "heldout")
+        kill_at(patch, "heldout", 5)
         with pytest.raises(Killed):
             run(own, resume=True)
     assert {path.name for path in checkpoints.glob("step-*")} <= {"step-00000004", "step-00000005"}
