@@ -130,12 +130,15 @@ def gains(options: argparse.Namespace, run: Path) -> Iterator[str]:
 
 
 def lengths(options: argparse.Namespace, run: Path) -> Iterator[str]:
-    """The loss of masked words before and after, at the old length and at the new one."""
+    """The loss of masked words before and after, at the old length and, where it can be read, at the new."""
     yield from losses(options, run)
     old, new = trained_length(options.model), trained_length(run / "model")
+    assert old is not None
+    assert new is not None
+    longest = read_architecture(options.model / "config.json").usable_positions
     for name, model, length in (
         ("before", options.model, old),
-        ("before", options.model, new),
+        ("before", options.model, min(new, longest)),
         ("after", run, old),
         ("after", run, new),
     ):
