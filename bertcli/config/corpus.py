@@ -267,8 +267,12 @@ class CleanConfig(Section):
 def fits(path: InputPath, name: str) -> bool:
     """True if `name`, a path or a pattern of paths, means this file. As in `corpus.files`, * stays within a
     folder, and ** means folders of any depth."""
-    given = name if is_remote(name) else str(Path(os.path.expanduser(name)).absolute())
-    return any(_matches(own, each) for own in _spellings(str(path.absolute())) for each in _spellings(given))
+    own, given = _absolute(str(path)), _absolute(os.path.expanduser(name))
+    return any(_matches(parts, pattern) for parts in _spellings(own) for pattern in _spellings(given))
+
+
+def _absolute(name: str) -> str:
+    return name if is_remote(name) else str(Path(name).absolute())
 
 
 @lru_cache(1 << 16)  # every file is compared with every name

@@ -133,6 +133,14 @@ def test_parquet_is_read_in_parts(web: WebServer, tmp_path: Path) -> None:
     assert list(read_paragraphs(path, own)) == list(read_paragraphs(tmp_path / "texts.parquet", own))
 
 
+def test_a_file_elsewhere_is_read_in_its_own_encoding(web: WebServer, tmp_path: Path) -> None:
+    web.files["/old.txt"] = "Fluß\n".encode("cp1252")
+    for name in (f"{web.url}/old.txt", f"{web.url}/*.txt"):
+        own = make_config(tmp_path, encodings={name: "cp1252"}).corpus
+        [path] = remote.find(f"{web.url}/old.txt")
+        assert list(read_paragraphs(path, own)) == ["Fluß", None]
+
+
 def test_a_labeled_file_is_read(web: WebServer) -> None:
     web.files["/train.tsv.gz"] = gzip.compress(b"text\tlabel\nWell done\tgood\nNot at all\tbad\n")
     examples = list(read_examples(find_labeled_file(f"{web.url}/train.tsv.gz"), settings(), labeled=True))
