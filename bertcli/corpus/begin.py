@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from bertcli.config.run import PretrainRecipe
 from bertcli.config.schema import PretrainConfig
 from bertcli.corpus.chunks import corpus_notes, stat_file
+from bertcli.corpus.encode import ChunkEncoder
 from bertcli.corpus.files import CorpusFile
 from bertcli.corpus.manifest import FORMAT_VERSION, MANIFEST, FileRecord, type_adapter
 from bertcli.corpus.matching import load_given_tokenizer, store_folder, store_options, train_on_corpus
@@ -152,6 +154,11 @@ class Plan:
     records: Sequence[FileRecord]
     key: dict[str, Any]
     tokenizer: Tokenizer
+
+    @cached_property
+    def encoder(self) -> ChunkEncoder:
+        """The encoder of this process. A word that it learned in one part is known in the next one."""
+        return ChunkEncoder(self.tokenizer, self.config.corpus)
 
     def parts(self, number: int) -> list[tuple[Path, range]]:
         """The folder and the files of each part that has files."""

@@ -173,7 +173,7 @@ def _tokenize(plan: begin.Plan, team: parts.Team, report: Report, processes: int
             chunks = read_chunks(files, corpus, start, hashes=journal.hashes, progress=advance)
             stored = plan.partial / "tokenizer"
             saved = time.monotonic()
-            for chunk, arrays in encode_chunks(chunks, tokenizer, stored, corpus=corpus, processes=processes):
+            for chunk, arrays in encode_chunks(chunks, plan.encoder, stored, processes=processes):
                 writer.add(chunk, arrays)
                 if time.monotonic() - saved >= JOURNAL_SECONDS:
                     save()

@@ -43,6 +43,7 @@ class ChunkEncoder:
         """`tokenizer`: also its folder."""
         tokenizer = Tokenizer.load(tokenizer) if isinstance(tokenizer, Path) else tokenizer
         self._cache = WordCache(tokenizer)
+        self.corpus = corpus
         self._corpora = corpus.alone
         self._dtype = ids_dtype(tokenizer.vocab_size)
 
@@ -87,7 +88,7 @@ class ChunkEncoder:
 
 
 def encode_chunks(
-    chunks: Iterable[Chunk], tokenizer: Tokenizer, folder: Path, corpus: CorpusConfig, processes: int
+    chunks: Iterable[Chunk], encoder: ChunkEncoder, folder: Path, processes: int
 ) -> Iterator[tuple[Chunk, EncodedChunk]]:
     """Encode chunks, in order, in `processes` of one thread each; 0 is this process, faster for few chunks.
 
@@ -96,8 +97,8 @@ def encode_chunks(
     return in_processes(
         chunks,
         lambda chunk: (chunk.source, chunk.paragraphs, chunk.starts, chunk.goes_on),
-        ChunkEncoder,
-        given=(folder if processes else tokenizer, corpus),
+        ChunkEncoder if processes else lambda: encoder,
+        given=(folder, encoder.corpus) if processes else (),
         processes=processes,
         died="a process that tokenizes died, perhaps because memory ran out; run the command again: it "
         "resumes from here",

@@ -1,6 +1,7 @@
 """`bertcli prepare` by each engine and under torchrun, beside the plain command: the bytes and the seconds.
 
-    python scripts/bench/engines.py FILES --vocab VOCAB --out FOLDER [--rounds 3] [--tasks 8] [--workers 2]
+    python scripts/bench/engines.py FILES --vocab VOCAB --out FOLDER [--rounds 3] [--ways plain local]
+        [--tasks 8] [--workers 2]
 
 FILES is a glob, in quotes. In each round every way builds a store of its own, start-up included. Prints the
 seconds of each, then the medians, the median ratio to the plain command, and whether the bytes are the same.
@@ -30,16 +31,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--ways", nargs="+", default=["plain", "local", "ray", "torchrun"])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     plain, placed = [sys.executable, "-m", "bertcli"], f"--tasks {options.tasks} --workers {options.workers}"
     ranks = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={options.workers}"]
-    ways = {
+    all_ways = {
         "plain": (plain, ""),
         "local": (plain, f"--engine local {placed}"),
         "ray": (plain, f"--engine ray {placed}"),
         "torchrun": ([sys.executable, *ranks, "-m", "bertcli"], ""),
     }
+    ways = {name: all_ways[name] for name in options.ways}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     stores: dict[str, dict[str, bytes]] = {}
     for number in range(options.rounds):
