@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bertcli.families.registry import FAMILIES
-from bertcli.folders.config_file import read_architecture
+from bertcli.folders.config_file import NEW_VOCABULARY, read_architecture
 from bertcli.folders.fill import LoadReport, build_from
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import GENERATOR, resolve_model
@@ -42,9 +42,10 @@ class WithHeads:
 def with_heads(files: ModelFiles, encoder_alone: bool = False) -> WithHeads:
     """The model with all heads that its files hold, or `encoder_alone`; raises as `fill.build_from`."""
     length = trained_length(files.where.parent)
+    notes = {NEW_VOCABULARY: True} if files.config.get(NEW_VOCABULARY) is True else {}
     if encoder_alone:
         built = build_from(files, lambda: PooledModel(files.architecture, pooler=False))
-        return WithHeads(*built, Declaration("encoder", trained_length=length))
+        return WithHeads(*built, Declaration("encoder", notes, length))
     if task_type(files.config, files.family) is not None:
         task = task_model(files)
         return WithHeads(
@@ -62,7 +63,7 @@ def with_heads(files: ModelFiles, encoder_alone: bool = False) -> WithHeads:
     else:
         built = build_from(files, lambda: PooledModel(sizes, pooler, pair_head=pairs))
         kind = "pairs" if pairs else "encoder"
-    return WithHeads(*built, Declaration(kind, trained_length=length))
+    return WithHeads(*built, Declaration(kind, notes, length))
 
 
 _OPTIMIZER = re.compile(r".+/adam_[mv]|(.+/)?(global_step|beta[12]_power)")

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +46,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of bertcli alone")
     parser.add_argument("--loop", choices=["windows", "texts"], default="windows")
+    parser.add_argument("--products", action="store_true", help="print the part of matrix products")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as scratch:
@@ -56,6 +59,19 @@ def main() -> None:
         ours = our_answers(folder, options.batch_size, options.precision)
         theirs = plain_loop(folder, settings, rows=1 if options.loop == "windows" else None)
         compare(ours, theirs, lines, rounds=options.rounds, warm_up=2)
+        if options.products:
+            for name, answer in (("bertcli", ours), ("the plain loop", theirs)):
+                print(f"{name}: {products(answer, lines):.0%} of the time is matrix products and attention")
+
+
+def products(answer: Callable[[list[str]], list[str]], texts: list[str]) -> float:
+    """The share of matrix products and attention in the processor time of torch and tokenizer."""
+    begun = time.process_time()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        answer(texts)
+        used = time.process_time() - begun
+    events = [each for each in profile.key_averages() if re.search("mm$|linear|attention", each.key)]
+    return sum(each.self_cpu_time_total for each in events) / 1e6 / used
 
 
 def write_model(model: Path, folder: Path, max_length: int) -> TaskSettings:

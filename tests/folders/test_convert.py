@@ -5,6 +5,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bertcli.folders import convert as module
+from bertcli.folders.config_file import NEW_VOCABULARY, learns_anew
 from bertcli.folders.convert import convert
 from bertcli.folders.lengths import trained_length
 from bertcli.folders.locate import resolve_model
@@ -25,6 +26,7 @@ from tests.folders.folders import (
     without,
 )
 from tests.folders.tf_values import TF_CHECKPOINT
+from tests.tokenizer.tokenizers_of import change_json
 
 
 @pytest.fixture
@@ -137,6 +139,13 @@ def test_the_length_it_was_trained_on_comes_along(source, result):
     save_model_folder(source, random_model(), tiny_tokenizer(), trained_length=12)
     convert(source, result, None)
     assert trained_length(result) == 12
+
+
+def test_the_note_on_a_new_vocabulary_comes_along(source, result):
+    saved_model(source)
+    change_json(source / "config.json", **{NEW_VOCABULARY: True})
+    convert(source, result, None)
+    assert learns_anew(str(result))
 
 
 @pytest.mark.parametrize("name", ["", "bert_model.ckpt", "bert_model.ckpt.index"])
