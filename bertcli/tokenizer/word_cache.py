@@ -37,7 +37,7 @@ class EncodedSentences:
 
 
 class WordCache:
-    """Tokenizes sentences part by part, as `Tokenizer.cut` gives them."""
+    """Tokenizes sentences part by part, as `Tokenizer.cut` gives them; for one thread at a time."""
 
     def __init__(self, tokenizer: Tokenizer):
         self.tokenizer = tokenizer

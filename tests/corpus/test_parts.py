@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 import threading
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from tests.small_runs import small_config, write_corpus
 
 
 class Threads:
-    """A team of threads; the first one's results are shared."""
+    """A team of threads; each gets a copy of the first one's results, as processes do."""
 
     def __init__(self, size: int):
         self.size, self.barrier, self.results = size, threading.Barrier(size), dict[str, Any]()
@@ -40,7 +41,7 @@ class Threads:
 
     def on_first(self, work: Callable[[], Any]) -> Any:
         self.on_each(lambda: self.results.update(last=work()) if self.rank() == 0 else None)
-        result = self.results["last"]
+        result = copy.deepcopy(self.results["last"])
         self.barrier.wait(60)
         return result
 
