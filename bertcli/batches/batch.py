@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -99,10 +100,14 @@ class RowBatch(NamedTuple):
 
 def batch_of(rows: Sequence[Row], pad_id: int, device: torch.device) -> RowBatch:
     """The rows as tensors on `device`."""
-    lengths_B = torch.tensor([row.length for row in rows])
-    positions_T = torch.arange(int(lengths_B.max()))
-    ids = [[*row.ids, *[pad_id] * (len(positions_T) - row.length)] for row in rows]
-    seconds_B = torch.tensor([row.second_starts for row in rows])
+    lengths_B = np.array([row.length for row in rows])
+    positions_T = np.arange(lengths_B.max())
     mask_BT = positions_T < lengths_B[:, None]
-    segments_BT = ((positions_T >= seconds_B[:, None]) & mask_BT).long().to(device)
-    return RowBatch(torch.tensor(ids, device=device), segments_BT, None if bool(mask_BT.all()) else mask_BT)
+    ids_BT = np.full(mask_BT.shape, pad_id)
+    ids_BT[mask_BT] = np.concatenate([row.ids for row in rows])
+    segments_BT = (positions_T >= np.array([row.second_starts for row in rows])[:, None]) & mask_BT
+    return RowBatch(
+        torch.from_numpy(ids_BT).to(device),
+        torch.from_numpy(segments_BT).long().to(device),
+        None if mask_BT.all() else torch.from_numpy(mask_BT),
+    )

@@ -5,10 +5,12 @@
 
 MODEL is a folder of sentence vectors; --classifier a fine-tuned model, which is measured too. Each client
 asks for one text of the bundled messages at a time, over one connection that stays open; the clients are
-threads of one process of their own. PYTHON is an interpreter with sentence-transformers, fastapi and
-uvicorn: it serves MODEL by a plain route, a thread a request. With one client, onnxruntime alone reads the
-same texts in a process, without any server, from the ONNX file that `bertcli serve` keeps. In each round all
-of them are measured, one after the other; printed are the medians of requests a second, p50 and p99.
+threads of one process of their own, and write to bare sockets, to leave the cores to the servers. PYTHON is
+an interpreter with sentence-transformers, fastapi and uvicorn: it serves MODEL by a plain route, a thread a
+request. With one client, onnxruntime alone reads the same texts from the ONNX file that `bertcli serve`
+keeps: in a loop without a server, and behind a loop around one socket, the least server that there can be.
+In each round all of them are measured, one after the other; printed are the medians of requests a second,
+p50 and p99.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import contextlib
 import http.client
 import json
 import multiprocessing
+import socket
 import statistics
 import subprocess
 import sys
@@ -58,52 +61,91 @@ def health():
 
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """
-BARE = """
-import json, sys, time
-import numpy as np
-import onnxruntime
-from pathlib import Path
-from tokenizers import Tokenizer
 
-folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
-texts = json.load(sys.stdin)
-tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-tokenizer.no_padding()
-tokenizer.enable_truncation(256)
-session = onnxruntime.InferenceSession(str(folder / "onnx" / "model.onnx"))
-names = [each.name for each in session.get_inputs()]
-taken, begun = [], time.perf_counter()
-while time.perf_counter() - begun < seconds:
-    start = time.perf_counter()
-    row = tokenizer.encode(texts[len(taken) % len(texts)])
-    given = {"input_ids": row.ids, "attention_mask": row.attention_mask, "token_type_ids": row.type_ids}
-    (output, *_) = session.run(None, {name: np.array([given[name]]) for name in names})
-    vector = output.mean(axis=1) if output.ndim == 3 else output
-    json.dumps((vector / np.linalg.norm(vector)).tolist())
-    taken.append(time.perf_counter() - start)
-print(json.dumps(taken))
-"""
+
+class Bare:
+    """onnxruntime alone: a text -> its vector, or its logits, as JSON."""
+
+    def __init__(self, folder: Path) -> None:
+        import numpy as np
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        self._np = np
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(256)
+        self._session = onnxruntime.InferenceSession(str(folder / "onnx" / "model.onnx"))
+        self._names = [each.name for each in self._session.get_inputs()]
+
+    def answer(self, text: str) -> bytes:
+        """The numbers for a text, of length 1 as a vector."""
+        np, row = self._np, self._tokenizer.encode(text)
+        given = {
+            "input_ids": row.ids,
+            "attention_mask": row.attention_mask,
+            "token_type_ids": row.type_ids,
+        }
+        feeds = {name: np.array([given[name]]) for name in self._names}
+        output: Any = self._session.run(None, feeds)[0]
+        vector = output.mean(axis=1) if output.ndim == 3 else output
+        return json.dumps((vector / np.linalg.norm(vector)).tolist()).encode()
+
+
+def loop(folder: Path, texts: Sequence[str], seconds: float) -> list[float]:
+    """The seconds of each text, in a loop."""
+    bare, taken, begun = Bare(folder), list[float](), time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        start = time.perf_counter()
+        bare.answer(texts[len(taken) % len(texts)])
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def serve_bare(folder: Path, listening: socket.socket) -> None:
+    """Answer one client after the other, for ever."""
+    bare = Bare(folder)
+    while True:
+        with listening.accept()[0] as client:
+            while request := receive(client):
+                answer = bare.answer(json.loads(request)["inputs"])
+                client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(answer), answer))
+
+
+def receive(connection: socket.socket) -> bytes:
+    """The body of the next request or answer; empty at the end. An answer without status 200 is an error."""
+    read = b""
+    while True:
+        head, end, body = read.partition(b"\r\n\r\n")
+        if end and len(body) >= int(head.lower().partition(b"content-length:")[2].split()[0]):
+            if head.startswith(b"HTTP") and b" 200 " not in head[:16]:
+                raise SystemExit(read.decode())
+            return body
+        part = connection.recv(1 << 16)
+        if not part:
+            return b""
+        read += part
 
 
 def ask(port: int, path: str, bodies: Sequence[str], seconds: float, clients: int) -> list[float]:
     """The seconds of each request of all clients."""
     taken: list[float] = []
     ends = time.perf_counter() + seconds
+    requests = [
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body.encode())}\r\n\r\n{body}".encode()
+        for body in bodies
+    ]
 
     def work(number: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        while time.perf_counter() < ends:
-            number += 1
-            start = time.perf_counter()
-            connection.request(
-                "POST", path, bodies[number % len(bodies)], {"Content-Type": "application/json"}
-            )
-            response = connection.getresponse()
-            answer = response.read()
-            if response.status != 200:
-                raise SystemExit(answer.decode())
-            taken.append(time.perf_counter() - start)
-        connection.close()
+        with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while time.perf_counter() < ends:
+                number += 1
+                start = time.perf_counter()
+                connection.sendall(requests[number % len(requests)])
+                receive(connection)
+                taken.append(time.perf_counter() - start)
 
     threads = [threading.Thread(target=work, args=(number * 7,)) for number in range(clients)]
     for each in threads:
@@ -144,14 +186,25 @@ class Way(NamedTuple):
     name: str
     route: str
     take: Callable[[int, float], list[float]]
-    most: int = 1_000_000
+    most: int = 1_000
 
 
-def bare(folder: Path, texts: Sequence[str], _clients: int, seconds: float) -> list[float]:
-    """The seconds of each text with onnxruntime alone."""
-    command = [sys.executable, "-c", BARE, str(folder), str(seconds)]
-    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+def in_a_process(folder: Path, texts: Sequence[str], _clients: int, seconds: float) -> list[float]:
+    """The seconds of each text with onnxruntime alone, in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(loop, (folder, texts, seconds))
+
+
+@contextmanager
+def process(work: Callable[..., None], *given: Any) -> Iterator[None]:
+    """A process that works until the end of the context."""
+    worker = multiprocessing.get_context("spawn").Process(target=work, args=given, daemon=True)
+    worker.start()
+    try:
+        yield
+    finally:
+        worker.terminate()
+        worker.join()
 
 
 @contextmanager
@@ -163,14 +216,14 @@ def ways(given: argparse.Namespace, texts: Sequence[str]) -> Iterator[list[Way]]
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(1))
 
-        def add(name: str, port: int, path: str, body: Callable[[str], Any]) -> None:
+        def add(name: str, port: int, path: str, body: Callable[[str], Any], most: int = 1_000) -> None:
             bodies = [json.dumps(body(text)) for text in texts]
 
             def take(clients: int, seconds: float) -> list[float]:
                 return pool.apply(ask, (port, path, bodies, seconds, clients))
 
-            take(8, 1.0)  # to warm up
-            found.append(Way(name, path, take))
+            take(min(8, most), 1.0)  # to warm up
+            found.append(Way(name, path, take, most))
 
         for model in filter(None, (given.model, given.classifier)):
             served = server(f"bench={model}", "--engine", given.engine)
@@ -183,7 +236,12 @@ def ways(given: argparse.Namespace, texts: Sequence[str]) -> Iterator[list[Way]]
             kept = engine._exported(model, embeds, None)
             if kept is not None:
                 route = "/embed" if embeds else "/predict"
-                found.append(Way("bare onnxruntime", route, partial(bare, kept, texts), most=1))
+                alone = partial(in_a_process, kept, texts)
+                found.append(Way("onnxruntime in a loop", route, alone, most=1))
+                listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+                stack.enter_context(process(serve_bare, kept, listening))
+                name, port = "onnxruntime, the least server", listening.getsockname()[1]
+                add(name, port, route, lambda text: {"inputs": text}, most=1)
         if given.python:
             stack.enter_context(peer(given.python, given.model, PEER_PORT))
             name = "sentence-transformers, a plain route"

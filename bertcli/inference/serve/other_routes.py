@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import torch
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteError
@@ -233,8 +232,6 @@ def refused(path: str, error: Exception) -> Response:
             return refusal(path, HTTPStatus.TOO_MANY_REQUESTS, message, retry_after=str(error.seconds))
         case Failed():
             return refusal(path, HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        case RequestValidationError():
-            return refusal(path, HTTPStatus.UNPROCESSABLE_ENTITY, _problems(error))
         case StarletteError():
             return refusal(path, error.status_code, str(error.detail), **(dict(error.headers or {})))
     log_failure(error)
@@ -247,18 +244,5 @@ def refuse_errors(app: FastAPI) -> None:
     async def refuse(request: Request, error: Exception) -> Response:
         return refused(request.url.path, error)
 
-    for kind in (UserError, Overloaded, Failed, RequestValidationError, StarletteError, Exception):
+    for kind in (UserError, Overloaded, Failed, StarletteError, Exception):
         app.add_exception_handler(kind, refuse)
-
-
-def _problems(error: RequestValidationError) -> str:
-    """The first problems of a body, without its values."""
-    found = error.errors()
-    if len(found) == 1 and tuple(found[0]["loc"]) == ("body",):
-        return "expected a JSON object, sent with Content-Type: application/json; see /docs"
-    lines = []
-    for each in found[:5]:
-        _, name, *inner = each["loc"]
-        places = "".join(f"[{part}]" for part in inner if isinstance(part, int))  # other parts name types
-        lines.append(f"{name}{places}: {each['msg']}")
-    return "; ".join(dict.fromkeys(lines))

@@ -280,14 +280,14 @@ class Queue:
     def _give(
         self, some: Sequence[_Waiting], encoded: Sequence[AsRead], values: Sequence[Any], seconds: float
     ) -> None:
-        tokens, dropped = (sum(getattr(each, name) for each in encoded) for name in ("tokens", "dropped"))
-        self._seen(Batch(len(some), tokens, dropped, seconds=seconds))
         for each, read, value in zip(some, encoded, values, strict=True):
             asked = each.asked
             asked.answers[each.place] = Answer(value, read.tokens, read.dropped)
             asked.left -= 1
             if not asked.left:
                 self._tell(asked, lambda future, found=asked.answers: future.set_result(found))
+        tokens, dropped = (sum(getattr(each, name) for each in encoded) for name in ("tokens", "dropped"))
+        self._seen(Batch(len(some), tokens, dropped, seconds=seconds))
 
     def _tell(self, asked: _Asked, tell: Callable[[asyncio.Future[list[Answer]]], None]) -> None:
         """Call `tell` in the request's loop, unless its client is gone."""

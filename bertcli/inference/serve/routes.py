@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import torch
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from bertcli.inference.inputs import example_of
@@ -38,36 +38,52 @@ Texts = str | Several
 Rows = Annotated[list[str | Several], Field(min_length=1, max_length=MOST_WAITING, fail_fast=True)]
 
 
-class JsonRequest(Request):
-    """A request whose body, which `server.Gate` has read, is JSON of moderate depth in UTF-8."""
+class Route(NamedTuple):
+    """A path that takes JSON: what its body must be, and the function that answers it.
 
-    async def body(self) -> bytes:
-        return bytes(self.scope["body"])
+    The server calls it at once. By way of FastAPI, which describes it, an answer would take 0.2 ms longer.
+    """
 
-    async def json(self) -> Any:
-        """The value. Raises `HTTPException`, which FastAPI passes on, for anything else."""
+    kind: type[BaseModel]
+    answer: Callable[[Any], Awaitable[Response]]
+
+    async def __call__(self, content_type: bytes, body: bytes) -> Response:
+        """The response to a body. Raises `UserError` for another one than expected."""
+        return await self.answer(self._read(content_type, body))
+
+    def _read(self, content_type: bytes, body: bytes) -> BaseModel:
+        is_json = content_type.partition(b";")[0].strip().lower().endswith((b"/json", b"+json"))
         try:
-            value = from_json(await self.body(), allow_inf_nan=False)
+            value = from_json(body, allow_inf_nan=False) if is_json and body else None
         except ValueError as error:
-            raise HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, f"the body is not JSON: {error}") from None
-        if isinstance(value, dict) and len(value) > MOST_KEYS:
-            raise HTTPException(
-                HTTPStatus.UNPROCESSABLE_ENTITY, f"the body has {len(value):,} keys; /docs has those it takes"
-            )
-        return value
+            raise UserError(f"the body is not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise UserError("expected a JSON object, sent with Content-Type: application/json; see /docs")
+        if len(value) > MOST_KEYS:
+            raise UserError(f"the body has {len(value):,} keys; /docs has those it takes")
+        try:
+            return self.kind.model_validate(value)
+        except ValidationError as error:
+            raise UserError(_problems(error)) from None
 
 
-class JsonRoute(APIRoute):
-    """A route whose handler gets a `JsonRequest`."""
+def _problems(error: ValidationError) -> str:
+    """The first problems of a body, without its values."""
+    lines = []
+    for each in error.errors(include_input=False, include_url=False)[:5]:
+        name, *inner = each["loc"]
+        places = "".join(f"[{part}]" for part in inner if isinstance(part, int))  # other parts name types
+        lines.append(f"{name}{places}: {each['msg']}")
+    return "; ".join(dict.fromkeys(lines))
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of FastAPI, on the request's body as `JsonRequest` reads it."""
-        handle = super().get_route_handler()
 
-        async def handle_json(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
-
-        return handle_json
+def routes_of(router: APIRouter) -> dict[str, Route]:
+    """The routes of a router, whose functions have one argument each, `body`; by their paths."""
+    functions = {route.path: route.endpoint for route in router.routes if isinstance(route, APIRoute)}
+    return {
+        path: Route(inspect.get_annotations(function, eval_str=True)["body"], function)
+        for path, function in functions.items()
+    }
 
 
 def json_response(value: Any) -> Response:

@@ -36,7 +36,7 @@ from bertcli.inference.serve.other_routes import (
     refused,
 )
 from bertcli.inference.serve.queue import TOKENS, Overloaded, Queue
-from bertcli.inference.serve.routes import JsonRoute, Models, add_routes, json_response
+from bertcli.inference.serve.routes import Models, Route, add_routes, json_response, routes_of
 from bertcli.reports.page import page
 from bertcli.system.processes import raise_file_limit
 from bertcli.system.terminal import say, working
@@ -67,9 +67,16 @@ class Gate:
         is_ending: whether the server ends, and each answer closes its connection.
     """
 
-    def __init__(self, app: FastAPI, metrics: Metrics, key: str | None, hosts: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        routes: Mapping[str, Route],
+        metrics: Metrics,
+        key: str | None,
+        hosts: Collection[str],
+    ) -> None:
         """`hosts`: the names by which the server may be asked; none: by any."""
-        self._app, self._metrics, self._key, self._hosts = app, metrics, key, hosts
+        self._app, self._routes, self._metrics, self._key, self._hosts = app, routes, metrics, key, hosts
         self._held = 0
         self._paths = {*app.openapi()["paths"], *OPEN_PATHS, pages.PATH}
         self.is_ending = False
@@ -91,10 +98,9 @@ class Gate:
         body = scope["body"] = bytearray()
         try:
             response = await self._refuse(scope, receive, body)
-            if response is not None:
-                await response(scope, receive, send_counted)
-            else:
-                await self._app(scope, receive, send_counted)
+            if response is None and scope["method"] == "POST" and path in self._routes:
+                response = await self._routes[path](_header(scope, b"content-type"), bytes(body))
+            await (response or self._app)(scope, receive, send_counted)
         except asyncio.CancelledError:  # the client is gone
             status = 499
         except Exception as error:
@@ -144,25 +150,26 @@ class Gate:
     def _has_key(self, scope: Any) -> bool:
         if self._key is None or (scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD")):
             return True
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        kind, _, key = given.partition(b" ")
+        kind, _, key = _header(scope, b"authorization").partition(b" ")
         same = hmac.compare_digest(key.strip(), self._key.encode())
         return same and kind.lower() == b"bearer"
 
     def _has_host(self, scope: Any) -> bool:
         """False for a request that a web page of another name may have sent (DNS rebinding)."""
-        given = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+        given = _header(scope, b"host").decode("latin-1")
         return not self._hosts or not given or re.sub(r":\d+$", "", given).lower() in self._hosts
 
 
-def build_app(models: Models, metrics: Metrics, needs_key: bool) -> FastAPI:
-    """The application: our routes, those of other programs, and what shows the server itself."""
+def _header(scope: Any, name: bytes) -> bytes:
+    """The first header of this name, or nothing."""
+    return next((value for key, value in scope["headers"] if key == name), b"")
+
+
+def build_app(models: Models, metrics: Metrics, router: APIRouter, needs_key: bool) -> FastAPI:
+    """The application: the routes of a router, which it describes, and what shows the server itself."""
     app = FastAPI(
         title="bertcli", version=version("bertcli"), docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    router = APIRouter(route_class=JsonRoute)
-    add_routes(router, models)
-    add_other_routes(router, models)
 
     @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
@@ -233,17 +240,16 @@ class Server(uvicorn.Server):
         metrics, tokens = Metrics(), TOKENS[served[0].device.type]
         self.queue = Queue(tokens, seen=metrics.see, failed=log_failure)
         metrics.waiting.set_function(lambda: self.queue.waiting)
-        app = build_app(Models({each.name: each for each in served}, self.queue), metrics, key is not None)
-        self._gate, self._key = Gate(app, metrics, key, hosts=hosts), key
-        silent: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
-        own: dict[str, Any] = {
-            "http": Connection,
-            "ws": "none",
-            "lifespan": "off",
-            "timeout_keep_alive": IDLE_SECONDS,
-        }
-        config = uvicorn.Config(self._gate, **silent, **own, server_header=False, date_header=False)
-        super().__init__(config)
+        models, router = Models({each.name: each for each in served}, self.queue), APIRouter()
+        add_routes(router, models)
+        add_other_routes(router, models)
+        app = build_app(models, metrics, router, needs_key=key is not None)
+        self._gate, self._key = Gate(app, routes_of(router), metrics, key=key, hosts=hosts), key
+        silent = {"log_config": None, "log_level": "critical", "access_log": False}
+        plain = {"server_header": False, "date_header": False, "proxy_headers": False}
+        own = {"http": Connection, "ws": "none", "lifespan": "off", "timeout_keep_alive": IDLE_SECONDS}
+        options: dict[str, Any] = {**silent, **plain, **own}
+        super().__init__(uvicorn.Config(self._gate, **options))
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
