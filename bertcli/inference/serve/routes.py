@@ -41,7 +41,7 @@ Rows = Annotated[list[str | Several], Field(min_length=1, max_length=MOST_WAITIN
 class Route(NamedTuple):
     """A path that takes JSON: what its body must be, and the function that answers it.
 
-    The server calls it at once. By way of FastAPI, which describes it, an answer would take 0.2 ms longer.
+    The server calls it at once: by way of FastAPI, which describes it, an answer would take longer.
     """
 
     kind: type[BaseModel]
