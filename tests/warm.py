@@ -188,7 +188,8 @@ if __name__ == "__main__":
     ours = pkgutil.walk_packages(bertcli.__path__, prefix="bertcli.")
     for name in (*(module.name for module in ours), "torch._dynamo", "torch.distributed.fsdp"):
         if name != "bertcli.__main__":
-            importlib.import_module(name)
+            with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
+                importlib.import_module(name)
     gc.freeze()  # children share what no collection visits
     _become(_serve(sys.argv[1]))
     runpy.run_module("bertcli", run_name="__main__", alter_sys=True)

@@ -34,9 +34,12 @@ QUICK = (
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIRED = {re.split("[^A-Za-z0-9_-]", each)[0]: each for each in PROJECT["dependencies"]}
-TOOLS = ("pytest", "hypothesis", "packaging", "scikit-learn", "scipy", "sentencepiece", "zstandard")
+TOOLS = (
+    *("hypothesis", "packaging", "protobuf", "pytest"),
+    *("scikit-learn", "scipy", "sentencepiece", "zstandard"),
+)
 """Packages of the tests, the newest in both environments; none limits a dependency's version."""
-IMPORTED = {"pyyaml": "yaml", "scikit-learn": "sklearn"}
+IMPORTED = {"pyyaml": "yaml", "scikit-learn": "sklearn", "protobuf": "google"}
 KNOWN = {IMPORTED.get(name, name) for name in (*REQUIRED, *TOOLS)} | {"bertcli", "tests", "scripts"}
 """Packages that both environments have, as they are imported."""
 

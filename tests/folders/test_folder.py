@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -30,6 +31,7 @@ MLM_HEAD = {
 }
 POOLER = {"bert.pooler.dense.weight", "bert.pooler.dense.bias"}
 NSP_HEAD = {"cls.seq_relationship.weight", "cls.seq_relationship.bias"}
+needs_onnx = pytest.mark.skipif(find_spec("onnx") is None, reason="the extra onnx is not installed")
 
 
 @pytest.fixture
@@ -165,13 +167,13 @@ def test_weights_split_over_several_files(folder, stem):
         ("classification", ("predict", "MODEL", "the cat", "a dog")),
         ("classification", ("predict", "MODEL", "--json", "the cat", "a dog")),
         ("classification", ("evaluate", "MODEL", "--data", "TEXT")),
-        ("classification", ("export", "MODEL", "OUT")),
+        pytest.param("classification", ("export", "MODEL", "OUT"), marks=needs_onnx),
         (None, ("embed", "MODEL", "the cat")),
         (None, ("similarity", "MODEL", "the cat", "a dog")),
         (None, ("predict-mask", "MODEL", "the [MASK] sat")),
         (None, ("predict-next", "MODEL", "the cat", "a dog")),
         (None, ("evaluate", "MODEL", "--corpus", "TEXT")),
-        (None, ("export", "MODEL", "OUT")),
+        pytest.param(None, ("export", "MODEL", "OUT"), marks=needs_onnx),
     ],
 )
 def test_a_weight_that_is_not_finite_is_refused_by_name(run_bertcli, tmp_path, task, arguments, value):
