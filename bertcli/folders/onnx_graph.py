@@ -143,6 +143,7 @@ def write_int8(source: Path, path: Path) -> bool:
     one_bit_less = bool(processor.get("avx2") and not has_vnni)
     model = onnx.load(str(source))
     _transpose_weights(model.graph)
+    del model.graph.value_info[:]  # onnxruntime before 1.32 transposes weights, but not these shapes of them
     with silent(logging.getLogger()):
         quantization.quantize_dynamic(
             model,
