@@ -99,8 +99,8 @@ class Tuning:
 
     @property
     def recommended(self) -> int:
-        """The number of the trial whose config is recommended: the first one if the gain is within noise."""
-        is_more = self.gain is None or self.noise is None or self.gain > self.noise
+        """The number of the trial whose config is recommended: the best one if fresh seeds show a gain."""
+        is_more = self.gain is not None and self.noise is not None and self.gain > self.noise
         return self.best if is_more else 0
 
     @property
@@ -116,7 +116,8 @@ class Tuning:
         if self.compared is None or self.gain is None or self.noise is None:
             return (
                 f"{trial} has {title} {number(best.score)}, the given config {number(first.score)}. There "
-                "was no time for fresh seeds, so the gain may be chance: --resume with more --minutes"
+                "was no time for fresh seeds, so the gain may be chance: keep the given config, or --resume "
+                "with more --minutes"
             )
         given, own = (number(fmean(scores)) for scores in self.compared)
         is_more = self.recommended == self.best

@@ -52,10 +52,10 @@ def test_a_lower_loss_is_a_gain() -> None:
     assert found.recommended == 1
 
 
-def test_without_fresh_seeds_nothing_is_compared() -> None:
+def test_without_fresh_seeds_the_given_config_is_kept() -> None:
     found = tuning(trial(0, 0.50), trial(1, 0.90, [0.8]))
-    assert (found.gain, found.noise, found.recommended) == (None, None, 1)
-    assert "no time for fresh seeds, so the gain may be chance" in found.verdict
+    assert (found.gain, found.noise, found.recommended) == (None, None, 0)
+    assert "no time for fresh seeds, so the gain may be chance: keep the given config" in found.verdict
 
 
 def test_with_one_trial_nothing_was_searched() -> None:
