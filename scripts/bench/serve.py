@@ -33,6 +33,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from scripts.check.serve_load import server
@@ -67,11 +69,9 @@ class Bare:
     """onnxruntime alone: a text -> its vector, or its logits, as JSON."""
 
     def __init__(self, folder: Path) -> None:
-        import numpy as np
         import onnxruntime
         from tokenizers import Tokenizer
 
-        self._np = np
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(256)
@@ -80,7 +80,7 @@ class Bare:
 
     def answer(self, text: str) -> bytes:
         """The numbers for a text, of length 1 as a vector."""
-        np, row = self._np, self._tokenizer.encode(text)
+        row = self._tokenizer.encode(text)
         given = {
             "input_ids": row.ids,
             "attention_mask": row.attention_mask,

@@ -61,7 +61,8 @@ that answers wait after each operation of torch."""
 
 
 class Gate:
-    """The application around FastAPI's: keys, sizes and times of requests, errors, metrics.
+    """The application around FastAPI's: keys, sizes and times of requests, errors, metrics. It answers the
+    paths that take JSON itself.
 
     Attributes:
         is_ending: whether the server ends, and each answer closes its connection.
