@@ -32,7 +32,8 @@ COMPLETE, WARM_UP = 3, 3
 
 RESERVED = ((3, 3, 0.4), (2, 1, 0.6))
 """Runs with fresh seeds for which time is reserved, of the best config and of the given one, and the largest
-share of all time that they may take. The first trial is one more run of the given config."""
+share of all time that they may take. The first trial is one more run of the given config. The last ones are
+the fewest by which two configs can be compared."""
 MARGIN = 1.1
 """Factor of an expected time."""
 
@@ -164,11 +165,15 @@ class Study:
         told, low, high = self.trials, self.space[EPOCHS][1].low, self.space[EPOCHS][1].high
         if not told:
             return high
-        given, best = (trial.user_attrs["seconds"] for trial in (told[0], self.best))
+        given, best = (MARGIN * trial.user_attrs["seconds"] for trial in (told[0], self.best))
+        pace = MARGIN * max(each.user_attrs["seconds"] / each.user_attrs["epochs"] for each in told)
         times = [(more * best + fewer * given, share) for more, fewer, share in RESERVED]
         reserved = next((time for time, share in times if time <= share * total), 0.0)
-        pace = max(each.user_attrs["seconds"] / each.user_attrs["epochs"] for each in told)
-        fitting = min(high, (left - reserved) / (MARGIN * pace))
+        fitting = min(high, (left - reserved) / pace)
+        if reserved:  # a trial that becomes the best one is to be run with fresh seeds too
+            more, fewer, share = RESERVED[-1]
+            first = (left - fewer * given) / ((1 + more) * pace)
+            fitting = min(fitting, first, (share * total - fewer * given) / (more * pace))
         return fitting if fitting >= low else 0.0
 
     def ask(self, epochs: float) -> Any:

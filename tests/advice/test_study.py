@@ -208,10 +208,14 @@ def test_epochs_fit_into_the_time_beside_the_fresh_seeds(tmp_path: Path) -> None
     of = study(tmp_path)
     assert of.fitting_epochs(left=0.0, total=60.0) == 9.0  # the given config is always run
     ended(of, 0.5, seconds=30.0, epochs=3.0)
-    # 3 runs of the best and 3 of the given config: 180 s of 600 s are reserved; 10 s an epoch, 11 to be safe.
-    assert of.fitting_epochs(left=180 + 55.0, total=600.0) == pytest.approx(5.0)
-    assert of.fitting_epochs(left=180 + 16.0, total=600.0) == 0.0  # fewer than 1.5
+    # 3 runs of the best and 3 of the given config: 180 s of 600 s, 198 to be safe; 10 s an epoch, 11 to be safe.
+    assert of.fitting_epochs(left=198 + 55.0, total=600.0) == pytest.approx(5.0)
+    assert of.fitting_epochs(left=198 + 16.0, total=600.0) == 0.0  # fewer than 1.5
     assert of.fitting_epochs(left=570.0, total=600.0) == 9.0
-    # Of 200 s they would take more than 40 %: 2 runs and 1, 90 s, are less than 60 %.
-    assert of.fitting_epochs(left=90 + 22.0, total=200.0) == pytest.approx(2.0)
+    # Of 200 s they would take more than 40 %: 2 runs and 1, 99 s, are less than 60 %.
+    assert of.fitting_epochs(left=99 + 22.0, total=200.0) == pytest.approx(2.0)
+    # A longer trial would leave no time for its own seeds: 3 runs of it and 1 of the given config in 150 s,
+    assert of.fitting_epochs(left=150.0, total=200.0) == pytest.approx((150 - 33) / 3 / 11)
+    # or would need more than 60 % of all time for them: 2 runs of it and 1 of the given config.
+    assert of.fitting_epochs(left=170.0, total=200.0) == pytest.approx((120 - 33) / 2 / 11)
     assert of.fitting_epochs(left=22.0, total=100.0) == pytest.approx(2.0)  # no time for seeds at all
