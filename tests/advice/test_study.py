@@ -208,7 +208,7 @@ def test_epochs_fit_into_the_time_beside_the_fresh_seeds(tmp_path: Path) -> None
     of = study(tmp_path)
     assert of.fitting_epochs(left=0.0, total=60.0) == 9.0  # the given config is always run
     ended(of, 0.5, seconds=30.0, epochs=3.0)
-    # 3 runs of the best and 3 of the given config: 180 s of 600 s, 198 to be safe; 10 s an epoch, 11 to be safe.
+    # 3 runs of the best and 3 of the given config: 198 s of 600 s. An epoch takes 10 s, 11 to be safe.
     assert of.fitting_epochs(left=198 + 55.0, total=600.0) == pytest.approx(5.0)
     assert of.fitting_epochs(left=198 + 16.0, total=600.0) == 0.0  # fewer than 1.5
     assert of.fitting_epochs(left=570.0, total=600.0) == 9.0
