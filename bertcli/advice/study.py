@@ -6,7 +6,7 @@ for each fact, which a kill cannot tear apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +14,22 @@ from typing import Any
 from bertcli.advice.bench.plan import Plan
 from bertcli.config.finetune import FinetuneConfig
 from bertcli.corpus.streams import import_extra
-from bertcli.model.task_models import VectorModel
+from bertcli.folders.task_folder import folder_task
+from bertcli.model.task_models import VectorModel, may_choose_pooling
 from bertcli.reports.tuning import Trial
 from bertcli.tasks.registry import import_task
 from bertcli.training.best import goodness
 
 RATE, EPOCHS, ROWS = "training.learning_rate", "training.epochs", "training.batch_size"
-FIRST: Sequence[Mapping[str, float]] = ({}, {EPOCHS: 2.0}, {ROWS: 0.5})
-"""Factors by which the first trials change the given config; trial 0 changes nothing. Small models and few
-rows gain by more steps (Mosbach et al. 2021); those of smaller batches take no more time."""
+POOLING = "task.pooling"
+FIRST: Sequence[tuple[str, Callable[[Any], Any]]] = (
+    (POOLING, lambda given: "mean"),
+    (EPOCHS, lambda given: 2 * given),
+    (ROWS, lambda given: max(1, given // 2)),
+)
+"""What each of the first trials after that of the given config changes in the best one so far: a key, and its
+value by the given one. Small models and few rows gain by more steps (Mosbach et al. 2021); those of smaller
+batches take no more time."""
 MINUTES, TRIALS = 60.0, 30
 """The limits of a search that is given none."""
 RANDOM = 6
@@ -58,8 +65,12 @@ def search_space(optuna: Any, config: FinetuneConfig, plan: Plan) -> Space:
         space["training.layer_decay"] = decay, real(min(0.7, decay), 1.0)
         space["training.freeze_layers"] = frozen, whole(0, max(frozen, most))
     model = plan.build()
-    if isinstance(model, VectorModel) and "pooling" in import_task(task.type).keys:
-        space["task.pooling"] = model.mode, choice(["mean", "cls", "max"])
+    if "pooling" in import_task(task.type).keys:
+        if isinstance(model, VectorModel):
+            space[POOLING] = model.mode, choice(["mean", "cls", "max"])
+        elif may_choose_pooling(model) and folder_task(Path(config.model)) is None:
+            given = task.pooling or ("mean" if task.few_shot else plan.architecture.pooling)
+            space[POOLING] = given, choice(["cls", "mean"])
     if plan.length >= task.max_length:  # a row is full: its text goes on, or is read in windows
         sizes = {task.max_length // 2, task.max_length, 2 * task.max_length}
         fitting = [size for size in sizes if 16 <= size <= plan.architecture.usable_positions]
@@ -104,6 +115,8 @@ class Study:
     def __init__(self, optuna: Any, journal: Path, space: Space, seed: int):
         """Open or create the journal; a line that the system's end has cut is removed."""
         self.space, self._optuna, self._seed = space, optuna, seed
+        first = ((key, change(space[key][0])) for key, change in FIRST if key in space)
+        self._first = [(key, value) for key, value in first if value != space[key][0]]
         self._states = optuna.trial.TrialState
         if journal.exists():
             with open(journal, "rb+") as file:
@@ -177,12 +190,11 @@ class Study:
         return fitting if fitting >= low else 0.0
 
     def ask(self, epochs: float) -> Any:
-        """A new trial of at most so many epochs: one of `FIRST`, or sampled from what was told so far."""
+        """A new trial of at most so many epochs: the given config, one of `FIRST`, or a sampled one."""
         place, waiting = len(self.trials), self._study.get_trials(states=[self._states.WAITING])
-        if place < len(FIRST) and not waiting:
-            values = {key: value for key, (value, _) in self.space.items()}
-            for key, factor in FIRST[place].items():
-                values[key] = factor * values[key] if key == EPOCHS else max(1, int(factor * values[key]))
+        if place <= len(self._first) and not waiting:
+            given = {key: value for key, (value, _) in self.space.items()}
+            values = self.best.params | dict([self._first[place - 1]]) if place else given
             values[EPOCHS] = min(epochs, values[EPOCHS])
             if all(self._changes(values) != self.changed(trial) for trial in self.trials):
                 self._study.enqueue_trial(values)

@@ -257,14 +257,14 @@ class TaskConfig(TaskSettings):
     few_shot: bool = False
     """classification with one label a text: learn from few rows. The run first brings the vectors of texts
     with the same label near each other, and those with other labels apart; then it learns the labels
-    (Tunstall et al. 2022). An epoch reads every row several times. A BERT or RoBERTa gets one layer more, by
-    which its head reads the mean of the tokens."""
+    (Tunstall et al. 2022). An epoch reads every row several times."""
     metric: str | None = None
     """The metric that selects the best checkpoint; among equal ones, the lower loss decides. null: the task's
     default."""
     pooling: PoolingMode | None = None
     """sentence-embedding: the vector of a text is the mean of its tokens, that of [CLS], or their maximum.
-    null: what the folder of a sentence-transformers model says, else mean."""
+    null: what the folder of a sentence-transformers model says, else mean. classification, regression: a new
+    head reads [CLS] or, by one layer more, the mean (BERT, RoBERTa). null: mean with few_shot, else cls."""
     skip_bad: bool = False
     """Leave out unusable rows and report them, instead of stopping. A row is unusable if it has a wrong
     number of fields, an empty text, or a SQuAD answer that is not at the place that the file gives."""
@@ -292,6 +292,8 @@ class TaskConfig(TaskSettings):
                 "dev: plain text has no right answers to evaluate by; leave dev and dev_fraction out, and "
                 "measure the model on pairs: bertcli evaluate RUN --data PAIRS --text A --text B"
             )
+        if self.pooling == "max" and import_task(self.type).head is not None:
+            raise ValueError("pooling: max is for type: sentence-embedding; choose mean or cls")
         for name in ("class_weights", "few_shot"):
             if getattr(self, name) and self.multi_label:
                 raise ValueError(f"{name} is for type: classification with one label a text")

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -218,7 +218,27 @@ def keep_layers(model: TaskModel, number: int) -> None:
     encoder.order = model.architecture.layer_order
 
 
-def append_mean_layer(model: TaskModel) -> bool:
+def may_choose_pooling(model: nn.Module) -> bool:
+    """Whether `choose_pooling` knows the model. In ModernBERT a setting does it. Other layers must have weights
+    of their own, and norms after the sum; the head must begin with a dense layer and tanh."""
+    if not isinstance(model, SequenceModel) or model.architecture.pre_norm:
+        return isinstance(model, SequenceModel)
+    pooler: Any = model.pooler
+    has_tanh = isinstance(getattr(pooler, "dense", None), nn.Linear) and pooler.activation is torch.tanh
+    is_plain = type(model.body.encoder.layers[-1]) is EncoderLayer
+    return has_tanh and is_plain and model.architecture.layer_groups is None
+
+
+def choose_pooling(model: SequenceModel, pooling: Literal["cls", "mean"]) -> None:
+    """Let a new head read the first token or the mean of the tokens; the model is one that
+    `may_choose_pooling`."""
+    if model.architecture.pre_norm:
+        model.architecture = replace(model.architecture, pooling=pooling)
+    elif pooling == "mean":
+        append_mean_layer(model)
+
+
+def append_mean_layer(model: SequenceModel) -> None:
     """Add a last layer by which the head reads the mean of the hidden states, not the first token's alone.
 
     A classification reads the first token, whereas most models of sentence vectors were trained for means.
@@ -226,17 +246,9 @@ def append_mean_layer(model: TaskModel) -> bool:
     are; the sum with the token itself is small beside `MEAN_WEIGHT` times the mean; the feed-forward network
     adds nothing. The pooler passes `POOLED` times that on, where its tanh is nearly linear. All of it is
     trained on, and the folder is one of the same family with one layer more.
-
-    Returns False and changes nothing if layers are shared or normalized before the sum, or the head is
-    another one.
     """
     sizes, encoder = model.architecture, model.body.encoder
-    dense, activation = (
-        getattr(getattr(model, "pooler", None), name, None) for name in ("dense", "activation")
-    )
-    plain = type(encoder.layers[-1]) is EncoderLayer and sizes.layer_groups is None and not sizes.local_layers
-    if not (plain and sizes.pooling != "mean" and isinstance(dense, nn.Linear) and activation is torch.tanh):
-        return False
+    pooler: Any = model.pooler
     layer: Any = copy.deepcopy(encoder.layers[-1])
     attention, identity = layer.attention, torch.eye(sizes.hidden)
     with torch.no_grad():
@@ -244,10 +256,9 @@ def append_mean_layer(model: TaskModel) -> bool:
             parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
         attention.value.weight.copy_(identity)
         attention.output.weight.copy_(MEAN_WEIGHT * identity)
-        dense.weight.copy_(POOLED * identity)
-        if dense.bias is not None:
-            dense.bias.zero_()
+        pooler.dense.weight.copy_(POOLED * identity)
+        if pooler.dense.bias is not None:
+            pooler.dense.bias.zero_()
     encoder.layers.append(layer)
     model.architecture = replace(sizes, layers=sizes.layers + 1)
     encoder.order = model.architecture.layer_order
-    return True

@@ -103,7 +103,7 @@ class Classification(TextTask):
     type = "classification"
     keys = (
         *("label_names", "skip_labels", "multi_label", "label_separator", "ticks", "positive_label"),
-        *("class_weights", "few_shot", "threshold", "temperature", "windows", "max_windows"),
+        *("class_weights", "few_shot", "threshold", "temperature", "pooling", "windows", "max_windows"),
     )
     formats = LABEL_LINES
     table_examples = staticmethod(partial(text_examples, read=read_labels))

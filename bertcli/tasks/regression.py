@@ -81,7 +81,7 @@ class Regression(TextTask):
     """
 
     type = "regression"
-    keys = ("sigmoid", "windows", "max_windows")
+    keys = ("sigmoid", "pooling", "windows", "max_windows")
     table_examples = staticmethod(partial(text_examples, read=_read))
     recognize = staticmethod(recognize_numbers)
     metric = "pearson_spearman"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -10,11 +10,18 @@ from torch import Tensor, nn
 
 from bertcli.batches.order import make_key
 from bertcli.config.finetune import FinetuneConfig
+from bertcli.config.task import TaskConfig
 from bertcli.folders.config_file import read_architecture
 from bertcli.folders.init_from import check_teacher_reads
 from bertcli.folders.locate import resolve_model
 from bertcli.folders.task_folder import load_for_finetuning, load_task_folder
-from bertcli.model.task_models import TaskModel, append_mean_layer, keep_layers
+from bertcli.model.task_models import (
+    SequenceModel,
+    TaskModel,
+    choose_pooling,
+    keep_layers,
+    may_choose_pooling,
+)
 from bertcli.objectives.base import Task, Term
 from bertcli.objectives.masked_language import soft_divergence
 from bertcli.system.errors import UserError
@@ -31,7 +38,8 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
     The names of new and unused weights are given to `say`.
 
     Raises:
-        UserError: `source` cannot be read, or has fewer layers than should be kept or frozen.
+        UserError: `source` cannot be read, has fewer layers than should be kept or frozen, or a head that
+            cannot read the mean of the tokens.
     """
     torch.manual_seed(int(make_key(config.training_seed, "init")))
     loaded = load_for_finetuning(
@@ -54,8 +62,8 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
         say(f"  dropout: {rate:g} instead of 0, with which the two readings of a text would be equal")
     if config.training.keep_layers is not None:
         keep_layers(model, config.training.keep_layers)
-    if config.task.few_shot and "classifier" in report.new_heads and append_mean_layer(model):
-        say("  one more layer, by which the head reads the mean of the tokens (task.few_shot)")
+    if isinstance(model, SequenceModel):
+        _choose_pooling(model, config.task, is_new="classifier" in report.new_heads, source=source)
     if model.architecture.layer_groups is not None and (frozen or config.training.layer_decay):
         raise UserError(
             "training.freeze_layers and training.layer_decay need layers with weights of their own, but the "
@@ -68,6 +76,19 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
     freeze(model, frozen)
     model.body.encoder.activation_checkpointing = config.training.activation_checkpointing
     return model
+
+
+def _choose_pooling(model: SequenceModel, task: TaskConfig, is_new: bool, source: Path) -> None:
+    """Obey the key `task.pooling`; few rows are learned from the mean where that is possible."""
+    own = model.architecture.pooling
+    pooling: Any = task.pooling or ("mean" if task.few_shot else own)
+    if is_new and may_choose_pooling(model):
+        choose_pooling(model, pooling)
+    elif task.pooling and pooling != own:
+        raise UserError(
+            f"task.pooling: {pooling} is for a new head on a BERT, a RoBERTa or a ModernBERT, and {source} "
+            "has a trained head or another architecture; leave it out"
+        )
 
 
 @dataclass(frozen=True)

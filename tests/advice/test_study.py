@@ -111,10 +111,15 @@ def test_later_evaluations_change_no_score_of_a_tenth() -> None:
         assert part.items() <= whole.items()
 
 
-def test_the_first_trials_are_the_given_config_and_more_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("score", "changes"), [(0.4, {ROWS: 16}), (0.5, {ROWS: 16}), (0.6, {EPOCHS: 6.0, ROWS: 16})]
+)
+def test_the_first_trials_are_the_given_config_and_more_steps_of_the_best_one(
+    tmp_path: Path, score: float, changes: dict[str, Any]
+) -> None:
     of = study(tmp_path)
-    changed = [of.changed(ended(of, 0.5)) for _ in range(3)]
-    assert changed == [{}, {EPOCHS: 6.0}, {ROWS: 16}]
+    changed = [of.changed(ended(of, each)) for each in (0.5, score, 0.5)]
+    assert changed == [{}, {EPOCHS: 6.0}, changes]
 
 
 def test_no_first_trial_repeats_another_for_lack_of_time(tmp_path: Path) -> None:
