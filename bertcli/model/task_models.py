@@ -219,8 +219,8 @@ def keep_layers(model: TaskModel, number: int) -> None:
 
 
 def may_choose_pooling(model: nn.Module) -> bool:
-    """Whether `choose_pooling` knows the model. In ModernBERT a setting does it. Other layers must have weights
-    of their own, and norms after the sum; the head must begin with a dense layer and tanh."""
+    """Whether `choose_pooling` knows the model. In ModernBERT a setting does it. Other layers must have
+    weights of their own, and norms after the sum; the head must begin with a dense layer and tanh."""
     if not isinstance(model, SequenceModel) or model.architecture.pre_norm:
         return isinstance(model, SequenceModel)
     pooler: Any = model.pooler
