@@ -67,10 +67,10 @@ def tune(
     """Search for a better fine-tuning config.
 
     Trials are compared on the dev data. Each trial is a run of bertcli finetune with another learning rate,
-    epochs, batch size, layer decay or number of frozen layers; for vectors also another pooling, for long
-    texts another length. The first trial is CONFIG itself. A trial that is behind most others is ended early.
-    At the end CONFIG and the best trial are run with fresh seeds, which shows whether the gain is more than
-    chance.
+    epochs, batch size, layer decay or number of frozen layers. Models of whole texts also get another
+    pooling, long texts another length. The first trial is CONFIG itself. A trial that is behind most others
+    is ended early. At the end CONFIG and the best trial are run with fresh seeds, which shows whether the
+    gain is more than chance.
 
     All files are in the folder output_dir with -tune at its end: best.yaml, the recommended config, and
     report.html, which shows what was tried. It needs Optuna: pip install 'bertcli[tune]'.

@@ -263,8 +263,8 @@ class TaskConfig(TaskSettings):
     default."""
     pooling: PoolingMode | None = None
     """sentence-embedding: the vector of a text is the mean of its tokens, that of [CLS], or their maximum.
-    null: what the folder of a sentence-transformers model says, else mean. classification, regression: a new
-    head reads [CLS] or, by one layer more, the mean (BERT, RoBERTa). null: mean with few_shot, else cls."""
+    null: what the folder of a sentence-transformers model says, else mean. classification, regression: what a
+    new head reads; a BERT or RoBERTa gets a layer more for the mean. null: mean with few_shot, else [CLS]."""
     skip_bad: bool = False
     """Leave out unusable rows and report them, instead of stopping. A row is unusable if it has a wrong
     number of fields, an empty text, or a SQuAD answer that is not at the place that the file gives."""

@@ -98,6 +98,8 @@ WORDS = {"type": "token-classification"}
             {**WORDS, "windows": "mean"},
             "windows: mean is for type: classification or regression or sentence-embedding, not token-class",
         ),
+        ({"pooling": "max"}, "pooling: max is for type: sentence-embedding; choose mean or cls"),
+        ({**WORDS, "pooling": "mean"}, "pooling is for type: classification or regression or sentence-embed"),
         ({"windows": "all"}, "task.windows: input should be 'first', 'mean' or 'max', got 'all'"),
         ({"max_windows": 0}, "task.max_windows: input should be greater than or equal to 1, got 0"),
         ({"dev": "a", "dev_fraction": 0.1}, "give dev or dev_fraction, not both"),

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertcli.config.task import PoolingMode
+from bertcli.system.errors import UserError
 from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.supervised import LabeledBatch, build_task
 from bertcli.tokenizer.tokenizer import Tokenizer
 from bertcli.training.task_models import new_task_model
 from tests.finetunes import checked, spam_config, write_model
+from tests.folders.folders import LABELS
+from tests.parity.families import FIRST, Case, saved, saved_task
 
 
 @pytest.mark.parametrize(
@@ -35,3 +39,39 @@ def test_two_readings_of_a_plain_text_differ(
     items = task.encode([SimilarExample("here", {}, given, None)], tokenizer)
     one_D, other_D = model.train()(*LabeledBatch(tuple(items), tokenizer.pad_id).rows)
     assert torch.equal(one_D, other_D) == (rate == 0)
+
+
+def read(folder: Path, pooling: PoolingMode | None) -> tuple[int, str]:
+    """The layers and the pooling of a model of a folder to fine-tune."""
+    config = spam_config(folder.parent)
+    config["task"]["pooling"] = pooling
+    config = checked(config)
+    model = new_task_model(
+        config, folder, build_task(config.task.settings, LABELS["classification"]), lambda line: None
+    )
+    assert len(model.body.encoder.layers) == model.architecture.layers or model.architecture.layer_groups
+    return model.architecture.layers, model.architecture.pooling
+
+
+@pytest.mark.parametrize("case", FIRST, ids=str)
+def test_a_new_head_reads_the_first_token_or_the_mean(tmp_path: Path, case: Case) -> None:
+    saved(tmp_path / "model", case, "encoder")
+    layers, own = read(tmp_path / "model", None)
+    assert read(tmp_path / "model", "cls") == (layers, "cls")
+    match case.model_type:
+        case "bert" | "roberta" | "xlm-roberta" | "camembert":
+            assert read(tmp_path / "model", "mean") == (layers + 1, own)
+        case "modernbert":
+            assert read(tmp_path / "model", "mean") == (layers, "mean")
+        case _:
+            with pytest.raises(UserError, match="pooling: mean is for a new head on a BERT, a RoBERTa"):
+                read(tmp_path / "model", "mean")
+
+
+def test_a_trained_head_reads_what_it_has_learned_to_read(tmp_path: Path) -> None:
+    case = next(case for case in FIRST if case.model_type == "bert")
+    saved_task(tmp_path / "model", case, "classification")
+    layers, own = read(tmp_path / "model", None)
+    assert read(tmp_path / "model", "cls") == (layers, own)
+    with pytest.raises(UserError, match="has a trained head or another architecture; leave it out"):
+        read(tmp_path / "model", "mean")
