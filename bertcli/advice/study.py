@@ -28,8 +28,8 @@ FIRST: Sequence[tuple[str, Callable[[Any], Any]]] = (
     (ROWS, lambda given: max(1, given // 2)),
 )
 """What each of the first trials after that of the given config changes in the best one so far: a key, and its
-value by the given one. Small models and few rows gain by more steps (Mosbach et al. 2021); those of smaller
-batches take no more time."""
+value by the given one. Most models of sentence vectors were trained for means. Small models and few rows gain
+by more steps (Mosbach et al. 2021); those of smaller batches take no more time."""
 MINUTES, TRIALS = 60.0, 30
 """The limits of a search that is given none."""
 RANDOM = 6

@@ -62,8 +62,11 @@ def new_task_model(config: FinetuneConfig, source: Path, task: LabeledTask, say:
         say(f"  dropout: {rate:g} instead of 0, with which the two readings of a text would be equal")
     if config.training.keep_layers is not None:
         keep_layers(model, config.training.keep_layers)
+    layers = model.architecture.layers
     if isinstance(model, SequenceModel):
         _choose_pooling(model, config.task, is_new="classifier" in report.new_heads, source=source)
+    if model.architecture.layers > layers:
+        say("  one more layer, by which the head reads the mean of the tokens")
     if model.architecture.layer_groups is not None and (frozen or config.training.layer_decay):
         raise UserError(
             "training.freeze_layers and training.layer_decay need layers with weights of their own, but the "

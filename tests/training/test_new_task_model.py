@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from bertcli.config.task import PoolingMode
+from bertcli.folders.config_file import read_architecture
 from bertcli.system.errors import UserError
 from bertcli.tasks.examples import SimilarExample
 from bertcli.tasks.supervised import LabeledBatch, build_task
@@ -42,13 +43,15 @@ def test_two_readings_of_a_plain_text_differ(
 
 
 def read(folder: Path, pooling: PoolingMode | None) -> tuple[int, str]:
-    """The layers and the pooling of a model of a folder to fine-tune."""
+    """The layers and the pooling of a model to fine-tune; one layer more is said."""
+    said: list[str] = []
     config = spam_config(folder.parent)
     config["task"]["pooling"] = pooling
     config = checked(config)
-    model = new_task_model(
-        config, folder, build_task(config.task.settings, LABELS["classification"]), lambda line: None
-    )
+    task = build_task(config.task.settings, LABELS["classification"])
+    model = new_task_model(config, folder, task, said.append)
+    before = read_architecture(folder / "config.json").layers
+    assert any("one more layer" in line for line in said) == (model.architecture.layers > before)
     assert len(model.body.encoder.layers) == model.architecture.layers or model.architecture.layer_groups
     return model.architecture.layers, model.architecture.pooling
 
