@@ -219,10 +219,12 @@ def keep_layers(model: TaskModel, number: int) -> None:
 
 
 def may_choose_pooling(model: nn.Module) -> bool:
-    """Whether `choose_pooling` knows the model. In ModernBERT a setting does it. Other layers must have
-    weights of their own, and norms after the sum; the head must begin with a dense layer and tanh."""
-    if not isinstance(model, SequenceModel) or model.architecture.pre_norm:
-        return isinstance(model, SequenceModel)
+    """True if `choose_pooling` can change the model: a ModernBERT, by a setting; another one if its layers
+    have weights of their own and norms after the sum, and its head begins with a dense layer and tanh."""
+    if not isinstance(model, SequenceModel):
+        return False
+    if model.architecture.pre_norm:
+        return True
     pooler: Any = model.pooler
     has_tanh = isinstance(getattr(pooler, "dense", None), nn.Linear) and pooler.activation is torch.tanh
     is_plain = type(model.body.encoder.layers[-1]) is EncoderLayer
