@@ -264,7 +264,7 @@ class TaskConfig(TaskSettings):
     pooling: PoolingMode | None = None
     """sentence-embedding: the vector of a text is the mean of its tokens, that of [CLS], or their maximum.
     null: what the folder of a sentence-transformers model says, else mean. classification, regression: what a
-    new head reads; BERT and RoBERTa get one layer for the mean. null: mean with few_shot, else unchanged."""
+    new head reads (mean: BERT and RoBERTa get a layer more). null: mean with few_shot, else unchanged."""
     skip_bad: bool = False
     """Leave out unusable rows and report them, instead of stopping: rows with a wrong number of fields, an
     empty text, or a SQuAD answer that is not at the place that the file gives."""
